@@ -1,0 +1,1 @@
+//! Empty on purpose: this package only pins a source archive.
