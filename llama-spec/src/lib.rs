@@ -1,1 +1,24 @@
 #![doc = include_str!("../README.md")]
+
+pub mod batch;
+pub mod context;
+mod devices;
+pub mod error;
+mod ffi;
+pub mod memory;
+pub mod model;
+pub mod options;
+pub mod text;
+mod token;
+pub mod vocab;
+
+pub use batch::Batch;
+pub use context::{Context, ContextOptions};
+pub use devices::{Device, DeviceKind};
+pub use error::{DecodeError, Error, Failure, Result};
+pub use memory::{Memory, Rollback};
+pub use model::{Model, ModelBuilder};
+pub use token::{Slot, Token};
+pub use vocab::Vocab;
+
+pub use llama_sys as sys;

@@ -20,7 +20,7 @@ pub(crate) fn provide(source: &Source) -> Result<(), String> {
     bindgen::Builder::default()
         .header("shim/bindings.h")
         .clang_args([include("include"), include("ggml/include"), "-Ishim".into()])
-        .allowlist_item("(llama|LLAMA|lsys|LSYS|ggml_backend|ggml_type|ggml_log|ggml_abort|ggml_set_abort|GGML_TYPE).*")
+        .allowlist_item("(llama|LLAMA|lsys|LSYS|ggml_backend|ggml_type|ggml_log|ggml_abort|ggml_set_abort|ggml_cpu_has|GGML_TYPE).*")
         .allowlist_recursively(true)
         .blocklist_item(".*(FILE|_IO_).*|llama_opt.*|llama_.*_file_ptr")
         .default_enum_style(bindgen::EnumVariation::Consts)

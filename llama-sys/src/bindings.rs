@@ -998,6 +998,84 @@ pub const GGML_NUMA_STRATEGY_NUMACTL: ggml_numa_strategy = 3;
 pub const GGML_NUMA_STRATEGY_MIRROR: ggml_numa_strategy = 4;
 pub const GGML_NUMA_STRATEGY_COUNT: ggml_numa_strategy = 5;
 pub type ggml_numa_strategy = ::core::ffi::c_uint;
+unsafe extern "C" {
+    pub fn ggml_cpu_has_sse3() -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn ggml_cpu_has_ssse3() -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn ggml_cpu_has_avx() -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn ggml_cpu_has_avx_vnni() -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn ggml_cpu_has_avx2() -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn ggml_cpu_has_bmi2() -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn ggml_cpu_has_f16c() -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn ggml_cpu_has_fma() -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn ggml_cpu_has_avx512() -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn ggml_cpu_has_avx512_vbmi() -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn ggml_cpu_has_avx512_vnni() -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn ggml_cpu_has_avx512_bf16() -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn ggml_cpu_has_amx_int8() -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn ggml_cpu_has_neon() -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn ggml_cpu_has_arm_fma() -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn ggml_cpu_has_fp16_va() -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn ggml_cpu_has_dotprod() -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn ggml_cpu_has_matmul_int8() -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn ggml_cpu_has_sve() -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn ggml_cpu_has_sme() -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn ggml_cpu_has_sme2() -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn ggml_cpu_has_riscv_v() -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn ggml_cpu_has_vsx() -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn ggml_cpu_has_vxe() -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn ggml_cpu_has_wasm_simd() -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn ggml_cpu_has_llamafile() -> ::core::ffi::c_int;
+}
 pub type ggml_vec_dot_t = ::core::option::Option<
     unsafe extern "C" fn(
         n: ::core::ffi::c_int,

@@ -1,0 +1,239 @@
+//! A context and its batch: the owner of both handles.
+
+use super::backend::text;
+use super::status::{Failed, call};
+use crate::batch::Entry;
+use crate::model::Model;
+use llama_sys as sys;
+use std::ptr::NonNull;
+
+/// Fields drop in this order: the batch and the context before the model they were made of.
+#[derive(Debug)]
+pub(crate) struct RawContext {
+    batch: BatchHandle,
+    context: ContextHandle,
+    model: Model,
+}
+
+#[derive(Debug)]
+struct BatchHandle(NonNull<sys::lsys_batch>);
+
+impl Drop for BatchHandle {
+    fn drop(&mut self) {
+        // SAFETY: the handle came from lsys_batch_new and is freed only here, before its context.
+        unsafe { sys::lsys_batch_free(self.0.as_ptr()) }
+    }
+}
+
+#[derive(Debug)]
+struct ContextHandle(NonNull<sys::llama_context>);
+
+impl Drop for ContextHandle {
+    fn drop(&mut self) {
+        // SAFETY: the handle came from lsys_context_new and is freed only here; whoever keeps its address (a speculation
+        // handle) owns the context and is declared before it.
+        unsafe { sys::llama_free(self.0.as_ptr()) }
+    }
+}
+
+// SAFETY: a context has no ties to the thread that made it; llama.h only forbids using it from two threads at once, and
+// RawContext is not Sync.
+unsafe impl Send for RawContext {}
+
+/// What a context became, which may differ from what was asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    pub(crate) length_per_slot: u32,
+    pub(crate) batch: u32,
+    pub(crate) micro_batch: u32,
+    pub(crate) slots: u32,
+    pub(crate) snapshots: u32,
+    pub(crate) vocab: usize,
+}
+
+impl RawContext {
+    pub(crate) fn new(model: &Model, params: &sys::llama_context_params) -> Result<Self, Failed> {
+        let mut context = std::ptr::null_mut();
+        // SAFETY: the model is alive, and no other context of it is being made meanwhile.
+        model.exclusively(|| call(|| unsafe { sys::lsys_context_new(model.raw().as_ptr(), params, &mut context) }))?;
+        let context =
+            ContextHandle(NonNull::new(context).expect("shim.h: a context is made when the status is LSYS_OK"));
+        let mut batch = std::ptr::null_mut();
+        // SAFETY: the context is alive.
+        call(|| unsafe { sys::lsys_batch_new(context.0.as_ptr(), &mut batch) })?;
+        let batch = BatchHandle(NonNull::new(batch).expect("shim.h: a batch is made when the status is LSYS_OK"));
+        Ok(Self { batch, context, model: model.clone() })
+    }
+
+    pub(crate) fn as_ptr(&self) -> *mut sys::llama_context {
+        self.context.0.as_ptr()
+    }
+
+    pub(crate) fn batch_ptr(&self) -> *mut sys::lsys_batch {
+        self.batch.0.as_ptr()
+    }
+
+    pub(crate) fn model(&self) -> &Model {
+        &self.model
+    }
+
+    pub(crate) fn facts(&self) -> Facts {
+        let context = self.as_ptr();
+        // SAFETY: the getters of llama.h read plain fields of a live context.
+        unsafe {
+            Facts {
+                length_per_slot: sys::llama_n_ctx_seq(context),
+                batch: sys::llama_n_batch(context),
+                micro_batch: sys::llama_n_ubatch(context),
+                slots: sys::llama_n_seq_max(context),
+                snapshots: sys::llama_n_rs_seq(context),
+                vocab: super::vocab::size(self.model.raw()) as usize,
+            }
+        }
+    }
+
+    /// Puts the entries into the C side's batch, in place of what was there.
+    pub(crate) fn fill_batch(&mut self, entries: &[Entry]) -> Result<(), Failed> {
+        let batch = self.batch_ptr();
+        // SAFETY: the batch is alive; every entry is checked by the shim against the context it was made for.
+        unsafe {
+            sys::lsys_batch_clear(batch);
+            entries.iter().try_for_each(|entry| {
+                let (slot, position) = (entry.slot.index() as i32, i32::try_from(entry.position).unwrap_or(-1));
+                call(|| sys::lsys_batch_add(batch, entry.token.id(), position, slot, entry.output))
+            })
+        }
+    }
+
+    /// Decodes what `fill_batch` put there; gives llama_decode's code.
+    pub(crate) fn decode(&mut self) -> Result<i32, Failed> {
+        let mut code = 0;
+        // SAFETY: context and batch are alive and belong together.
+        call(|| unsafe { sys::lsys_decode(self.as_ptr(), self.batch_ptr(), &mut code) })?;
+        Ok(code)
+    }
+
+    /// As `decode`, by the encoder, for models without a decoder.
+    pub(crate) fn encode(&mut self) -> Result<i32, Failed> {
+        let mut code = 0;
+        // SAFETY: as in `decode`.
+        call(|| unsafe { sys::lsys_encode(self.as_ptr(), self.batch_ptr(), &mut code) })?;
+        Ok(code)
+    }
+
+    pub(crate) fn logits(&self, entry: usize) -> Result<&[f32], Failed> {
+        let mut row = std::ptr::null();
+        let index = i32::try_from(entry).unwrap_or(i32::MAX);
+        // SAFETY: the shim checks the index and gives a row of n_vocab floats, which lives until the next decode; that
+        // needs `&mut self`, and the row borrows `self`.
+        unsafe {
+            call(|| sys::lsys_logits(self.as_ptr(), index, &mut row))?;
+            Ok(std::slice::from_raw_parts(row, super::vocab::size(self.model.raw()) as usize))
+        }
+    }
+
+    pub(crate) fn embeddings(&self, of: EmbeddingsOf) -> Result<&[f32], Failed> {
+        let (mut row, mut length) = (std::ptr::null(), 0);
+        // SAFETY: as in `logits`; the shim also gives the length.
+        unsafe {
+            call(|| match of {
+                EmbeddingsOf::Entry(entry) => {
+                    let index = i32::try_from(entry).unwrap_or(i32::MAX);
+                    sys::lsys_embeddings_entry(self.as_ptr(), index, &mut row, &mut length)
+                }
+                EmbeddingsOf::Slot(slot) => sys::lsys_embeddings_sequence(self.as_ptr(), slot, &mut row, &mut length),
+            })?;
+            Ok(std::slice::from_raw_parts(row, length))
+        }
+    }
+
+    pub(crate) fn set_threads(&mut self, threads: u32, batch_threads: u32) {
+        // SAFETY: the context is alive and not in use.
+        unsafe { sys::llama_set_n_threads(self.as_ptr(), threads as i32, batch_threads as i32) }
+    }
+
+    pub(crate) fn rollback_kind(&mut self) -> Result<sys::lsys_rollback, Failed> {
+        let mut kind = sys::LSYS_ROLLBACK_NONE;
+        // SAFETY: the context is alive; the call clears its memory, which `&mut self` allows.
+        call(|| unsafe { sys::lsys_rollback_kind(self.as_ptr(), &mut kind) })?;
+        Ok(kind)
+    }
+
+    pub(crate) fn clear(&mut self) -> Result<(), Failed> {
+        // SAFETY: the context is alive and not in use.
+        call(|| unsafe { sys::lsys_memory_clear(self.as_ptr(), true) })
+    }
+
+    pub(crate) fn remove(&mut self, slot: i32, from: i32, to: i32) -> Result<(), Failed> {
+        // SAFETY: as in `clear`; the shim checks the slot.
+        call(|| unsafe { sys::lsys_memory_remove(self.as_ptr(), slot, from, to) })
+    }
+
+    pub(crate) fn copy(&mut self, from: i32, to: i32) -> Result<(), Failed> {
+        // SAFETY: as in `remove`.
+        call(|| unsafe { sys::lsys_memory_copy(self.as_ptr(), from, to, -1, -1) })
+    }
+
+    pub(crate) fn keep(&mut self, slot: i32) -> Result<(), Failed> {
+        // SAFETY: as in `remove`.
+        call(|| unsafe { sys::lsys_memory_keep(self.as_ptr(), slot) })
+    }
+
+    pub(crate) fn shift(&mut self, slot: i32, from: i32, to: i32, by: i32) -> Result<(), Failed> {
+        // SAFETY: as in `remove`.
+        call(|| unsafe { sys::lsys_memory_shift(self.as_ptr(), slot, from, to, by) })
+    }
+
+    pub(crate) fn range(&self, slot: i32) -> Result<(i32, i32), Failed> {
+        let (mut min, mut max) = (-1, -1);
+        // SAFETY: as in `remove`; reads only.
+        call(|| unsafe { sys::lsys_memory_range(self.as_ptr(), slot, &mut min, &mut max) })?;
+        Ok((min, max))
+    }
+
+    pub(crate) fn can_shift(&self) -> bool {
+        // SAFETY: as in `range`.
+        unsafe { sys::lsys_memory_can_shift(self.as_ptr()) }
+    }
+
+    /// The state of one slot, or of everything with -1.
+    pub(crate) fn state(&mut self, slot: i32) -> Result<Vec<u8>, Failed> {
+        let (mut size, mut written) = (0, 0);
+        let none = sys::LLAMA_STATE_SEQ_FLAGS_NONE;
+        // SAFETY: the context is alive and not in use.
+        call(|| unsafe { sys::lsys_state_size(self.as_ptr(), slot, none, &mut size) })?;
+        let mut data = vec![0; size];
+        // SAFETY: as above; the buffer is given with its length.
+        call(|| unsafe {
+            sys::lsys_state_get(self.as_ptr(), slot, none, data.as_mut_ptr(), data.len(), &mut written)
+        })?;
+        data.truncate(written);
+        Ok(data)
+    }
+
+    pub(crate) fn set_state(&mut self, slot: i32, data: &[u8]) -> Result<(), Failed> {
+        let none = sys::LLAMA_STATE_SEQ_FLAGS_NONE;
+        // SAFETY: as in `state`.
+        call(|| unsafe { sys::lsys_state_set(self.as_ptr(), slot, none, data.as_ptr(), data.len()) })
+    }
+
+    /// What the context holds in memory: (device or buffer, bytes of weights, of memory, of scratch space).
+    pub(crate) fn memory_breakdown(&self) -> Result<Vec<(String, u64, u64, u64)>, Failed> {
+        // SAFETY: the function writes at most `capacity` rows; names are NUL-terminated inside their arrays.
+        let rows = super::status::fill(8, |rows, capacity, needed| unsafe {
+            sys::lsys_memory_breakdown(self.as_ptr(), rows, capacity, needed)
+        })?;
+        // SAFETY: as above.
+        Ok(rows
+            .iter()
+            .map(|row: &sys::lsys_memory_row| (unsafe { text(row.name.as_ptr()) }, row.model, row.context, row.compute))
+            .collect())
+    }
+}
+
+/// Whose embeddings are asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum EmbeddingsOf {
+    Entry(usize),
+    Slot(i32),
+}
