@@ -1,0 +1,287 @@
+//! Shows what speculation brings: the same prompts with and without it, side by side, in one small table.
+
+use crate::run::{Run, Variables, say, target, warn};
+use crate::table::{self, Align};
+use crate::tools::{self, Origin};
+use crate::{model, programs};
+use anyhow::{Context, Result};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// How often each prompt runs each way; the fastest counts, as everything that disturbs only ever slows down.
+const ROUNDS: usize = 2;
+/// The zoo's model that stands in for the default one where that cannot be fetched.
+const STAND_IN: &str = "target";
+
+const PROMPTS: [(&str, &str); 5] = [
+    (
+        "counting",
+        "Here is a list of numbers, one on each line, each with its name.\n\
+         Item 1: the number 1 of the list.\nItem 2: the number 2 of the list.\nItem 3: the number 3 of the list.\n\
+         Item 4: the number 4 of the list.\nItem 5: the number 5 of the list.\n",
+    ),
+    (
+        "code editing",
+        "The old version of the file:\n\
+         ```python\n\
+         def area(width, height):\n    if width < 0 or height < 0:\n        raise ValueError(\"a side is negative\")\n\
+         \x20   return width * height\n\n\
+         def perimeter(width, height):\n    if width < 0 or height < 0:\n        raise ValueError(\"a side is negative\")\n\
+         \x20   return 2 * (width + height)\n\
+         ```\n\
+         The same file after one small correction of a comment:\n\
+         ```python\n\
+         def area(width, height):\n",
+    ),
+    (
+        "quoting",
+        "The harbour was quiet that morning. Three boats lay at the quay, and a man in a blue coat was mending a net. \
+         Gulls walked along the wall and waited for something to fall.\n\n\
+         Read it once more, word for word:\n\n\
+         The harbour was quiet that morning.",
+    ),
+    (
+        "records",
+        "{\"id\": 1, \"name\": \"apple\", \"colour\": \"red\", \"price\": 3}\n\
+         {\"id\": 2, \"name\": \"pear\", \"colour\": \"green\", \"price\": 4}\n\
+         {\"id\": 3, \"name\": \"plum\", \"colour\": \"blue\", \"price\": 2}\n",
+    ),
+    ("free prose", "The lighthouse keeper had not spoken to anyone for a month when the letter came. It said"),
+];
+
+/// What `cargo xtask demo` takes.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// A GGUF model of yours, instead of the default one
+    #[arg(long, value_name = "FILE")]
+    model: Option<PathBuf>,
+    /// A smaller GGUF model with the same vocabulary, to draft with
+    #[arg(long, value_name = "FILE", requires = "model")]
+    draft: Option<PathBuf>,
+    /// How to speculate: names of llama.cpp, separated by commas [default: ngram-mod, or draft-simple with --draft]
+    #[arg(long, value_name = "METHODS")]
+    spec: Option<String>,
+    /// How many tokens to generate for each prompt
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
+    tokens: u32,
+}
+
+/// One answer of `generate --json`.
+#[derive(Debug, Clone, PartialEq)]
+struct Answer {
+    tokens: Vec<i64>,
+    speed: f64,
+    /// The share of drafted tokens that were accepted; none if nothing was drafted.
+    acceptance: Option<f64>,
+    effective: String,
+    reason: Option<String>,
+}
+
+/// The two ways of answering one prompt.
+struct Pair {
+    name: &'static str,
+    plain: Answer,
+    speculative: Answer,
+}
+
+pub(crate) fn demo(options: &Options, origin: Origin) -> Result<()> {
+    // Relative names are relative to where the user is, whereas the programs run in the root of the repository.
+    let given = |file: &Option<PathBuf>| file.as_deref().map(existing).transpose();
+    let (model, draft) = (given(&options.model)?, given(&options.draft)?);
+    let variables = tools::native(origin)?;
+    say("building the programs in release mode: the first time about five minutes on two cores, most of it llama.cpp");
+    let generate = programs::build(&variables, &["--workspace"])?.named("generate")?;
+    let model = match model {
+        Some(file) => file,
+        None => match model::smollm2() {
+            Ok(file) => file,
+            Err(why) => stand_in(&why, &variables)?,
+        },
+    };
+    let methods = options.spec.as_deref().unwrap_or(if draft.is_some() { "draft-simple" } else { "ngram-mod" });
+    let demo = Demo { generate, model, draft, tokens: options.tokens };
+    let pairs = demo.pairs(methods)?;
+    show(&demo.model, methods, &pairs);
+    Ok(())
+}
+
+fn existing(file: &Path) -> Result<PathBuf> {
+    file.canonicalize().with_context(|| format!("cannot open the model {}", file.display()))
+}
+
+/// A model of the zoo, for a machine without network.
+fn stand_in(why: &anyhow::Error, variables: &Variables) -> Result<PathBuf> {
+    warn(format!("{why:#}"));
+    warn(
+        "using a tiny random model of the test zoo instead: its text means nothing, and its speed-up is not that of a real model",
+    );
+    let folder = target("models").join("zoo");
+    programs::zoo(&folder, STAND_IN, variables)
+}
+
+struct Demo {
+    generate: PathBuf,
+    model: PathBuf,
+    draft: Option<PathBuf>,
+    tokens: u32,
+}
+
+impl Demo {
+    /// Runs every prompt both ways, alternating, so that whatever else the machine does falls on both.
+    fn pairs(&self, methods: &str) -> Result<Vec<Pair>> {
+        let style = ProgressStyle::with_template("    {msg:30} {bar:30} {pos}/{len} runs").context("progress bar")?;
+        let bar = ProgressBar::new((PROMPTS.len() * ROUNDS * 2) as u64).with_style(style);
+        let mut pairs = Vec::new();
+        for (name, prompt) in PROMPTS {
+            let run = |methods: &str| {
+                bar.set_message(format!("{name} ({methods})"));
+                let answer = self.answer(prompt, methods);
+                bar.inc(1);
+                answer.with_context(|| format!("the prompt `{name}` with `--spec {methods}`"))
+            };
+            let (mut plain, mut speculative) = (run("none")?, run(methods)?);
+            for _ in 1..ROUNDS {
+                speculative = fastest(speculative, run(methods)?);
+                plain = fastest(plain, run("none")?);
+            }
+            pairs.push(Pair { name, plain, speculative });
+        }
+        bar.finish_and_clear();
+        Ok(pairs)
+    }
+
+    fn answer(&self, prompt: &str, methods: &str) -> Result<Answer> {
+        let mut run = Run::new(&self.generate).arg("--model").arg(&self.model);
+        if let Some(draft) = self.draft.as_ref().filter(|_| methods != "none") {
+            run = run.arg("--draft").arg(draft);
+        }
+        let tokens = self.tokens.to_string();
+        let output = run.args(["--spec", methods, "-n", &tokens, "--temp", "0", "--json", "-p", prompt]).read()?;
+        Answer::read(&output)
+    }
+}
+
+impl Answer {
+    fn read(json: &str) -> Result<Self> {
+        let answer: Value = serde_json::from_str(json).context("generate printed something else than JSON")?;
+        let (stats, speculation) = (&answer["stats"], &answer["speculation"]);
+        let missing = |key: &str| format!("the answer of generate has no `{key}`");
+        let tokens = answer["tokens"].as_array().with_context(|| missing("tokens"))?;
+        let number = |key: &str| stats[key].as_f64().with_context(|| missing(key));
+        let drafted = number("drafted")?;
+        Ok(Self {
+            tokens: tokens.iter().filter_map(Value::as_i64).collect(),
+            speed: number("tokens_per_second")?,
+            acceptance: if drafted > 0.0 { Some(number("accepted")? / drafted) } else { None },
+            effective: named(&speculation["effective"]).with_context(|| missing("speculation.effective"))?,
+            reason: speculation["reason"].as_str().filter(|reason| !reason.is_empty()).map(str::to_owned),
+        })
+    }
+}
+
+/// A method's name, or the names of several.
+fn named(value: &Value) -> Option<String> {
+    match value {
+        Value::Array(names) => Some(names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",")),
+        other => other.as_str().map(str::to_owned),
+    }
+}
+
+fn fastest(one: Answer, other: Answer) -> Answer {
+    if other.speed > one.speed { other } else { one }
+}
+
+fn show(model: &Path, methods: &str, pairs: &[Pair]) {
+    let model = model.file_name().unwrap_or_default().to_string_lossy();
+    println!("\n{model}: plain decoding against speculation with {methods}\n");
+    let columns = [
+        ("prompt", Align::Left),
+        ("tokens", Align::Right),
+        ("plain", Align::Right),
+        ("speculative", Align::Right),
+        ("acceptance", Align::Right),
+        ("speed-up", Align::Right),
+        ("same text", Align::Left),
+    ];
+    let rows: Vec<_> = pairs.iter().map(Pair::row).collect();
+    table::print(&columns, &rows);
+    println!(
+        "\nSpeculation guesses some tokens ahead and lets the model check all of them in one step, so the text stays the same\n\
+         and only the wait gets shorter. Acceptance is the share of guesses the model agreed with: high where a text repeats\n\
+         itself or quotes, low in free prose, where few guesses are made and little is lost. Speeds are in tokens per second."
+    );
+    for pair in pairs.iter().filter(|pair| pair.plain.tokens != pair.speculative.tokens) {
+        let at = pair.plain.tokens.iter().zip(&pair.speculative.tokens).take_while(|(a, b)| a == b).count();
+        println!(
+            "`{}` differs from token {at} on: a quantized model rounds differently when it checks several tokens at once, and two \
+             tokens were about equally likely there.",
+            pair.name
+        );
+    }
+    for pair in pairs.iter().filter(|pair| pair.speculative.effective != methods) {
+        let reason = pair.speculative.reason.as_deref().unwrap_or("no reason was given");
+        println!("`{}` ran with `{}` in place of `{methods}`: {reason}", pair.name, pair.speculative.effective);
+    }
+}
+
+impl Pair {
+    fn row(&self) -> Vec<String> {
+        vec![
+            self.name.to_owned(),
+            self.speculative.tokens.len().to_string(),
+            format!("{:.1}", self.plain.speed),
+            format!("{:.1}", self.speculative.speed),
+            self.speculative
+                .acceptance
+                .map_or_else(|| "no guesses".to_owned(), |share| format!("{:.0} %", share * 100.0)),
+            format!("{:.2}x", self.speculative.speed / self.plain.speed),
+            if self.plain.tokens == self.speculative.tokens { "yes" } else { "no" }.to_owned(),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn answer(stats: Value) -> Value {
+        json!({
+            "text": "x", "tokens": [1, 2], "stop_reason": "length", "stats": stats,
+            "speculation": { "requested": "ngram-mod", "effective": "ngram-mod", "reason": null },
+        })
+    }
+
+    #[test]
+    fn an_answer_is_read() {
+        let stats = json!({ "tokens_per_second": 12.5, "drafted": 8, "accepted": 6 });
+        let read = Answer::read(&answer(stats).to_string()).unwrap();
+        assert_eq!((read.tokens.as_slice(), read.speed, read.acceptance), (&[1, 2][..], 12.5, Some(0.75)));
+        assert_eq!((read.effective.as_str(), read.reason), ("ngram-mod", None));
+    }
+
+    #[test]
+    fn without_drafts_there_is_no_acceptance() {
+        let stats = json!({ "tokens_per_second": 12.5, "drafted": 0, "accepted": 0 });
+        assert_eq!(Answer::read(&answer(stats).to_string()).unwrap().acceptance, None);
+    }
+
+    #[test]
+    fn a_missing_figure_is_named() {
+        let error = Answer::read(&answer(json!({ "drafted": 0 })).to_string()).unwrap_err().to_string();
+        assert_eq!(error, "the answer of generate has no `tokens_per_second`");
+        assert!(Answer::read("no json").is_err());
+    }
+
+    #[test]
+    fn a_row_compares_the_two() {
+        let plain = Answer { tokens: vec![1], speed: 10.0, acceptance: None, effective: "none".into(), reason: None };
+        let speculative = Answer { speed: 25.0, acceptance: Some(0.9), ..plain.clone() };
+        let row = Pair { name: "a", plain: plain.clone(), speculative: speculative.clone() }.row();
+        assert_eq!(row, ["a", "1", "10.0", "25.0", "90 %", "2.50x", "yes"]);
+        let other = Answer { tokens: vec![2], ..speculative };
+        assert_eq!(Pair { name: "a", plain, speculative: other }.row()[6], "no");
+    }
+}
