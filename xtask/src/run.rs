@@ -117,6 +117,8 @@ impl Run {
         let variables = self
             .command
             .get_envs()
+            // pip's manners are of no interest to somebody who copies the command.
+            .filter(|(name, _)| !name.to_string_lossy().starts_with("PIP_"))
             .filter_map(|(name, value)| Some(format!("{}={}", name.to_string_lossy(), quoted(value?))));
         let program = Path::new(self.command.get_program()).file_name().unwrap_or_default();
         let words = std::iter::once(program).chain(self.command.get_args()).map(quoted);
