@@ -1,51 +1,38 @@
-//! Builds llama.cpp and the shim, links them, and provides the bindings.
-//!
-//! This file is the list of decisions; each step is a module of its own.
+//! Builds llama.cpp and the shim, links them, and provides the bindings. This file is the list of decisions.
 
 mod bindings;
 mod link;
 mod native;
 mod source;
-mod target;
 mod tools;
 mod vars;
-
-use std::path::PathBuf;
 
 fn main() {
     println!("cargo:rerun-if-changed=build");
     println!("cargo:rustc-check-cfg=cfg(llama_sys_unbuilt)");
-    let docs_only = vars::is_set(vars::DOCS_RS) || vars::is_set(vars::SKIP_NATIVE);
-    if docs_only && !cfg!(feature = "bindgen") {
-        return bindings::committed();
+    let skip = [vars::DOCS_RS, vars::SKIP_NATIVE].map(vars::get) != [None, None];
+    if let Err(why) = bindings::provide().and_then(|()| if skip { Ok(()) } else { library() }) {
+        println!("cargo:error={why}");
+        std::process::exit(1);
     }
-    let source = source::find().unwrap_or_else(|why| fail(&why));
-    println!("cargo:root={}", source.root.display());
-    println!("cargo:include={}", source.root.join("include").display());
-    bindings::provide(&source).unwrap_or_else(|why| fail(&why));
-    if docs_only {
-        return;
-    }
-    // A missing tool is reported when code is generated, not here: `cargo check` and `cargo doc` need no C++ at all.
+}
+
+fn library() -> Result<(), String> {
     if let Err(missing) = tools::check() {
-        return unbuilt(&missing);
+        // Checking and documenting need no library; `src/unbuilt.rs` stops what would link it, with this message.
+        println!("cargo:rustc-cfg=llama_sys_unbuilt\ncargo:rustc-env=LLAMA_SYS_UNBUILT={missing}");
+        // A file that never exists makes Cargo run this script again, so an installed tool is noticed.
+        println!("cargo:warning={missing}\ncargo:rerun-if-changed=build/never");
+        return Ok(());
     }
-    let out = PathBuf::from(vars::required("OUT_DIR"));
-    let built = native::library(&source, &out);
-    native::shim(&source, built.as_deref());
-    link::all(built.as_deref());
-}
-
-/// Leaves the message for `src/unbuilt.rs`, which turns it into a compile error of whatever needs the library.
-fn unbuilt(message: &str) {
-    println!("cargo:rustc-cfg=llama_sys_unbuilt");
-    println!("cargo:rustc-env=LLAMA_SYS_UNBUILT={message}");
-    println!("cargo:warning={message}");
-    // A file that never exists makes Cargo run this script again, so an installed tool is noticed.
-    println!("cargo:rerun-if-changed=build/never");
-}
-
-fn fail(why: &str) -> ! {
-    println!("cargo:error={why}");
-    std::process::exit(1);
+    let source = source::find()?;
+    native::shim(&source);
+    link::shim();
+    if vars::feature("DYNAMIC") {
+        link::installed();
+    } else {
+        link::built(&native::library(&source));
+    }
+    link::system();
+    Ok(())
 }

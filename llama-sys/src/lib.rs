@@ -8,6 +8,8 @@
     non_snake_case,
     non_upper_case_globals,
     clippy::all,
+    clippy::undocumented_unsafe_blocks,
+    clippy::use_self,
     reason = "generated from C headers"
 )]
 mod bindings {
