@@ -25,7 +25,7 @@ pub(crate) fn vendor(undo: bool) -> Result<()> {
         return Ok(());
     }
     let (source, version) = pinned()?;
-    let partial = copy.with_extension("partial");
+    let partial = copy.with_extension("cpp.partial");
     remove(&partial)?;
     let (mut files, mut bytes) = (0, 0);
     for name in NEEDED {
