@@ -1,0 +1,76 @@
+//! Files that are no model, or not a whole one: what a loader must refuse with an error.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use crate::{rng::Rng, zoo::Llama};
+
+/// A file that must not load.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// What is wrong with it, as a word for messages.
+    pub name: &'static str,
+    /// The path to give to a loader.
+    pub path: PathBuf,
+}
+
+/// Writes one of each kind into `dir` and gives them all. `missing` and `directory` have no file of their own.
+pub fn all(dir: &Path) -> io::Result<Vec<Broken>> {
+    let model = Llama::target(1);
+    let file = |name: &'static str, extension: &str, bytes: &[u8]| {
+        let path = dir.join(format!("{name}{extension}"));
+        fs::write(&path, bytes)?;
+        Ok::<_, io::Error>(Broken { name, path })
+    };
+    let whole = fs::read(model.cached()?)?;
+    let header_end = whole.len() - model.gguf().data_size() as usize;
+    let mut noise: Vec<u8> = (0..2048).flat_map(|i| Rng::new(0, "broken", i).bits().to_le_bytes()).collect();
+    let mut list = vec![
+        Broken { name: "missing", path: dir.join("missing.gguf") },
+        Broken { name: "directory", path: dir.to_owned() },
+        file("empty", ".gguf", &[])?,
+        file("text", ".gguf", "# Not a model\n\nA text with the wrong name.\n".repeat(20).as_bytes())?,
+        file("random", ".gguf", &noise)?,
+    ];
+    // Past the magic and the version a reader believes what it reads, such as counts.
+    noise[..8].copy_from_slice(&whole[..8]);
+    list.push(file("random-after-magic", ".gguf", &noise)?);
+    list.push(file("magic-only", ".gguf", &whole[..4])?);
+    list.push(file("truncated-metadata", ".gguf", &whole[..header_end / 3])?);
+    list.push(file("truncated-tensor-table", ".gguf", &whole[..header_end - 200])?);
+    list.push(file("truncated-data", ".gguf", &whole[..whole.len() / 2])?);
+    list.push(file("truncated-last-byte", ".gguf", &whole[..whole.len() - 1])?);
+    let mut version = whole.clone();
+    version[4..8].copy_from_slice(&99u32.to_le_bytes());
+    list.push(file("future-version", ".gguf", &version)?);
+    list.push(Broken { name: "split-part-missing", path: split_part_missing(dir)? });
+    list.push(Broken { name: "split-second-part", path: split_second_part(dir)? });
+    Ok(list)
+}
+
+/// Writes a model in three parts without the second, and gives the path of the first.
+pub fn split_part_missing(dir: &Path) -> io::Result<PathBuf> {
+    let parts = split(dir, "part-missing")?;
+    fs::remove_file(&parts[1])?;
+    Ok(parts[0].clone())
+}
+
+/// Writes a model in three parts, and gives the path of the second, from which no model loads.
+pub fn split_second_part(dir: &Path) -> io::Result<PathBuf> {
+    Ok(split(dir, "second-part")?[1].clone())
+}
+
+/// Writes the start of a model: `bytes` bytes, or all where it has fewer.
+pub fn truncated(model: &Llama, path: &Path, bytes: u64) -> io::Result<()> {
+    fs::copy(model.cached()?, path)?;
+    let file = fs::OpenOptions::new().write(true).open(path)?;
+    file.set_len(file.metadata()?.len().min(bytes))
+}
+
+fn split(dir: &Path, name: &str) -> io::Result<Vec<PathBuf>> {
+    let dir = dir.join(name);
+    fs::create_dir_all(&dir)?;
+    Llama::target(1).gguf().write_split(&dir, "model", 3)
+}

@@ -1,0 +1,14 @@
+//! Models by description: what they answer is known, their files are written once and kept.
+
+mod cache;
+mod chain;
+mod llama;
+mod named;
+mod recall;
+mod rounds;
+mod weights;
+
+pub use cache::directory;
+pub use llama::{CHAT_TEMPLATE, Llama, Shape};
+pub use named::{Named, bench_draft, bench_target, named};
+pub use rounds::{Acceptance, Round};
