@@ -48,7 +48,6 @@ pub(crate) struct Facts {
     pub(crate) micro_batch: u32,
     pub(crate) slots: u32,
     pub(crate) snapshots: u32,
-    pub(crate) vocab: usize,
 }
 
 impl RawContext {
@@ -87,7 +86,6 @@ impl RawContext {
                 micro_batch: sys::llama_n_ubatch(context),
                 slots: sys::llama_n_seq_max(context),
                 snapshots: sys::llama_n_rs_seq(context),
-                vocab: super::vocab::size(self.model.raw()) as usize,
             }
         }
     }

@@ -15,5 +15,7 @@ pub(crate) mod context;
 pub(crate) mod log;
 pub(crate) mod model;
 pub(crate) mod params;
+pub(crate) mod sampler;
+pub(crate) mod speculation;
 pub(crate) mod status;
 pub(crate) mod vocab;

@@ -1,0 +1,54 @@
+//! Speculative decoding: cheap guesses, checked by the target in one go.
+//!
+//! Decoding one token is bound by reading the model's weights, so checking several guessed tokens in one batch costs
+//! little more than computing one (Leviathan, Kalman and Matias 2023, arXiv 2211.17192; Chen et al. 2023, arXiv
+//! 2302.01318). A *drafter* proposes tokens, the *target* is run over them once, and the longest prefix it agrees with is
+//! kept, with one more token of its own. What is rejected is rolled back out of the memory. The text is the one that the
+//! target alone would have given.
+//!
+//! | method | guesses from | needs |
+//! |---|---|---|
+//! | `draft-simple` | a small model of the same vocabulary | a draft model |
+//! | `ngram-simple` | the last place in the text where the same tokens stood | nothing |
+//! | `ngram-map-k`, `ngram-map-k4v` | a map of the places, with what followed and how well it did | nothing |
+//! | `ngram-mod` | a hash table shared by all sequences | nothing |
+//! | `ngram-cache` | counts of n-grams, also from files | nothing |
+//! | `draft-mtp`, `draft-eagle3`, `draft-dflash`, `draft-dspark` | heads on the target's hidden states | such a file |
+
+mod config;
+mod method;
+mod stats;
+
+pub use config::{DraftModelSettings, NgramMapSettings, NgramModSettings, SpecConfig};
+pub use method::Method;
+pub use stats::Stats;
+
+use serde::{Deserialize, Serialize};
+
+/// What speculation came to: what was asked for, what is in force, and why if they differ.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Speculation {
+    /// The methods asked for; empty for none.
+    pub requested: Vec<Method>,
+    /// The methods in force, in the order in which they are asked for drafts; empty for plain decoding.
+    pub effective: Vec<Method>,
+    /// Why there is no speculation, or another one than asked for.
+    pub reason: Option<String>,
+}
+
+impl Speculation {
+    /// Whether drafts are made.
+    pub fn is_active(&self) -> bool {
+        !self.effective.is_empty()
+    }
+}
+
+/// Where a token came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// Computed by the target.
+    Target,
+    /// Drafted by this method and accepted by the target.
+    Drafted(Method),
+}
