@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 ///
 /// ```
 /// use llama_spec::Model;
-/// let model = Model::load(llama_spec_tests::zoo::target())?;
+/// let model = Model::load(llama_spec_tests::zoo::file("target"))?;
 /// let tokens = model.vocab().tokenize("abc")?;
 /// assert_eq!(model.vocab().text(&tokens), "abc");
 /// # Ok::<_, llama_spec::Error>(())

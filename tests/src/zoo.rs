@@ -2,6 +2,7 @@
 
 mod cache;
 mod chain;
+mod file;
 mod llama;
 mod named;
 mod recall;
@@ -9,6 +10,7 @@ mod rounds;
 mod weights;
 
 pub use cache::directory;
+pub use file::file;
 pub use llama::{CHAT_TEMPLATE, Llama, Shape};
 pub use named::{Named, bench_draft, bench_target, named};
 pub use rounds::{Acceptance, Round};

@@ -22,8 +22,8 @@ use crate::token::{Slot, Token};
 /// use llama_spec::{Generator, Model, GenerateOptions};
 /// use llama_spec::spec::{Method, SpecConfig};
 ///
-/// let target = Model::load(llama_spec_tests::zoo::target())?;
-/// let draft = Model::load(llama_spec_tests::zoo::draft(0.8))?;
+/// let target = Model::load(llama_spec_tests::zoo::file("target"))?;
+/// let draft = Model::load(llama_spec_tests::zoo::file("draft-0.8"))?;
 /// let mut generator = Generator::builder(&target).draft(&draft).speculation(SpecConfig::new([Method::DraftSimple])).build()?;
 /// let mut text = String::new();
 /// for event in generator.generate("Hello", GenerateOptions::greedy().max_tokens(20))? {
