@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod batch;
+pub mod chat;
 pub mod context;
 mod devices;
 pub mod error;

@@ -11,6 +11,7 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod backend;
+pub(crate) mod chat;
 pub(crate) mod context;
 pub(crate) mod log;
 pub(crate) mod model;

@@ -1,0 +1,32 @@
+//! Choosing the next token from a row of logits.
+//!
+//! [`SamplerOptions`] says how, as plain values; [`Sampler`] does it, and remembers what it was told of. A row of logits
+//! goes through these steps:
+//!
+//! 1. the reasoning budget, when it is spent, leaves only the token that ends the reasoning;
+//! 2. the logit bias is added;
+//! 3. the [stages](Stage) filter and reshape the candidates in their order;
+//! 4. one candidate is drawn (or the most probable one is taken, see [`SamplerOptions::greedy`]);
+//! 5. if it does not fit the [`Grammar`], the row is sampled again with the grammar applied before everything else.
+//!
+//! ```
+//! use llama_spec::sample::{Grammar, SamplerOptions};
+//!
+//! let options = SamplerOptions::default().temperature(0.7).top_p(0.9).seed(42).grammar(Grammar::gbnf("root ::= [a-z]+"));
+//! assert!(options.validate().is_ok());
+//! assert_eq!(options.top_p(1.5).validate().unwrap_err().to_string(), "top_p = 1.5: a number from 0 to 1; 1 switches it off");
+//! ```
+
+mod candidate;
+mod grammar;
+mod options;
+mod parts;
+pub(crate) mod prepare;
+mod sampler;
+mod validate;
+
+pub use candidate::{Candidate, Candidates};
+pub use grammar::{Grammar, TemplateGrammar, Trigger, json_schema_to_grammar};
+pub use options::SamplerOptions;
+pub use parts::{AdaptiveP, Dry, DynamicTemperature, LogitBias, Mirostat, Penalties, ReasoningTags, Stage, Xtc};
+pub use sampler::Sampler;
