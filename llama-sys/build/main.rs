@@ -26,12 +26,12 @@ fn library() -> Result<(), String> {
         return Ok(());
     }
     let source = source::find()?;
+    let built = if vars::feature("DYNAMIC") { None } else { Some(native::library(&source)) };
     native::shim(&source);
     link::shim();
-    if vars::feature("DYNAMIC") {
-        link::installed();
-    } else {
-        link::built(&native::library(&source));
+    match built {
+        Some(folder) => link::built(&folder),
+        None => link::installed(),
     }
     link::system();
     Ok(())
