@@ -1,9 +1,10 @@
 //! Shows what speculation brings: the same prompts with and without it, side by side, in one small table.
 
-use crate::run::{Run, Variables, say, target, warn};
+use crate::model;
+use crate::programs::{self, Programs};
+use crate::run::{Run, say, target, warn};
 use crate::table::{self, Align};
 use crate::tools::{self, Origin};
-use crate::{model, programs};
 use anyhow::{Context, Result};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -92,16 +93,16 @@ pub(crate) fn demo(options: &Options, origin: Origin) -> Result<()> {
     let (model, draft) = (given(&options.model)?, given(&options.draft)?);
     let variables = tools::native(origin)?;
     say("building the programs in release mode: the first time about five minutes on two cores, most of it llama.cpp");
-    let generate = programs::build(&variables, &["--workspace"])?.named("generate")?;
+    let programs = programs::build(&variables, &["--workspace"])?;
     let model = match model {
         Some(file) => file,
         None => match model::smollm2() {
             Ok(file) => file,
-            Err(why) => stand_in(&why, &variables)?,
+            Err(why) => stand_in(&why, &programs)?,
         },
     };
     let methods = options.spec.as_deref().unwrap_or(if draft.is_some() { "draft-simple" } else { "ngram-mod" });
-    let demo = Demo { generate, model, draft, tokens: options.tokens };
+    let demo = Demo { generate: programs.named("generate")?, model, draft, tokens: options.tokens };
     let pairs = demo.pairs(methods)?;
     show(&demo.model, methods, &pairs);
     Ok(())
@@ -112,13 +113,12 @@ fn existing(file: &Path) -> Result<PathBuf> {
 }
 
 /// A model of the zoo, for a machine without network.
-fn stand_in(why: &anyhow::Error, variables: &Variables) -> Result<PathBuf> {
+fn stand_in(why: &anyhow::Error, programs: &Programs) -> Result<PathBuf> {
     warn(format!("{why:#}"));
     warn(
-        "using a tiny random model of the test zoo instead: its text means nothing, and its speed-up is not that of a real model",
+        "using a tiny model of the test zoo instead: its text means nothing, and its speed-up is not that of a real model",
     );
-    let folder = target("models").join("zoo");
-    programs::zoo(&folder, STAND_IN, variables)
+    programs.zoo(&target("models").join("zoo"), STAND_IN)
 }
 
 struct Demo {

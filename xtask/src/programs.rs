@@ -15,6 +15,15 @@ impl Programs {
         let file = self.0.get(name).with_context(|| format!("cargo built no program `{name}`"))?;
         Ok(file.clone())
     }
+
+    /// Has the zoo write one of its models and returns the file.
+    pub(crate) fn zoo(&self, folder: &Path, name: &str) -> Result<PathBuf> {
+        create_dir(folder)?;
+        Run::new(self.named("zoo")?).arg("--write").arg(folder).arg(name).run()?;
+        let file = folder.join(name).with_extension("gguf");
+        ensure!(file.is_file(), "the zoo wrote no {}", file.display());
+        Ok(file)
+    }
 }
 
 /// Builds the programs of the chosen packages in release mode.
@@ -25,16 +34,6 @@ pub(crate) fn build(variables: &Variables, packages: &[&str]) -> Result<Programs
         .envs(variables)
         .run_and_read()?;
     Ok(Programs(executables(&messages)))
-}
-
-/// Has the zoo write one of its models and returns the file.
-pub(crate) fn zoo(folder: &Path, name: &str, variables: &Variables) -> Result<PathBuf> {
-    create_dir(folder)?;
-    let program = build(variables, &["--package", "llama-spec-tests"])?.named("zoo")?;
-    Run::new(program).arg("--write").arg(folder).arg(name).run()?;
-    let file = folder.join(name).with_extension("gguf");
-    ensure!(file.is_file(), "the zoo wrote no {}", file.display());
-    Ok(file)
 }
 
 fn executables(messages: &str) -> BTreeMap<String, PathBuf> {

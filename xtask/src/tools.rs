@@ -199,7 +199,7 @@ fn system_install(packages: &[&str]) -> bool {
         return false;
     };
     let Some(prefix) = (if manager.needs_root { root_prefix() } else { Some(&[][..]) }) else {
-        say(format!("{} needs root, which we are not, and sudo would ask for a password", manager.program));
+        say(format!("{} needs root, which we are not, and `sudo -n` does not help", manager.program));
         return false;
     };
     say(format!(

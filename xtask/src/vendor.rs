@@ -45,14 +45,12 @@ pub(crate) fn vendor(undo: bool) -> Result<()> {
 /// The folder of the pinned source in Cargo's cache, and its version.
 pub(crate) fn pinned() -> Result<(PathBuf, String)> {
     let manifest = root().join("vendor").join("Cargo.toml");
-    let cargo = |arguments: &[&str]| Run::cargo().args(arguments).arg("--locked").arg("--manifest-path").arg(&manifest);
-    let host = host()?;
-    if !cargo(&["fetch", "--offline", "--target", &host]).succeeds() {
-        cargo(&["fetch", "--target", &host])
-            .cure("the pinned source comes through Cargo: is the network reachable?")
-            .run()?;
-    }
-    let metadata = cargo(&["metadata", "--offline", "--format-version=1", "--filter-platform", &host]).read()?;
+    // Cargo downloads what is missing; naming the host spares it the packages for other systems.
+    let metadata = Run::cargo()
+        .args(["metadata", "--locked", "--format-version=1", "--filter-platform", &host()?, "--manifest-path"])
+        .arg(&manifest)
+        .cure("the pinned source comes through Cargo: is the network reachable?")
+        .run_and_read()?;
     let metadata: Value = serde_json::from_str(&metadata).context("cargo metadata printed something else than JSON")?;
     locate(&metadata)
 }
