@@ -95,14 +95,20 @@ impl Run {
         self.output().is_ok_and(|output| output.status.success())
     }
 
+    /// The program and its verb, such as `cargo build` or `pip install`.
     fn name(&self) -> String {
         let program = Path::new(self.command.get_program()).file_stem().unwrap_or_default().to_string_lossy();
-        let verb = self.command.get_args().next().unwrap_or_default().to_string_lossy();
-        if verb.starts_with('-') || verb.contains(['/', '\\']) {
-            program.into_owned()
-        } else {
-            format!("{program} {verb}")
+        let mut words: Vec<_> =
+            std::iter::once(program).chain(self.command.get_args().map(OsStr::to_string_lossy)).collect();
+        if let Some(module) = words.iter().position(|word| word == "-m") {
+            words.drain(..=module); // `python3 -m pip` is pip
         }
+        words.truncate(if words.get(1).is_some_and(|word| word.chars().all(|c| c.is_ascii_lowercase())) {
+            2
+        } else {
+            1
+        });
+        words.join(" ")
     }
 
     fn shown(&self) -> String {
@@ -197,6 +203,14 @@ mod tests {
         let error = Run::new("rustc").args(["--no-such-option"]).read().unwrap_err().to_string();
         assert!(error.starts_with("`rustc` failed (exit"), "{error}");
         assert!(error.contains("no-such-option"), "{error}");
+    }
+
+    #[test]
+    fn a_name_has_the_verb_but_no_options_or_files() {
+        assert_eq!(Run::new("/usr/bin/cargo").args(["build", "--release"]).name(), "cargo build");
+        assert_eq!(Run::new("python3").args(["-m", "pip", "install", "x"]).name(), "pip install");
+        assert_eq!(Run::new("generate").args(["--model", "a.gguf"]).name(), "generate");
+        assert_eq!(Run::new("nvcc").args(["/a/main.cu"]).name(), "nvcc");
     }
 
     #[test]
