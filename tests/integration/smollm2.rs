@@ -1,0 +1,99 @@
+//! A real quantized model: greedy text with every method is the text of plain decoding, or differs at a near-tie only.
+//!
+//! The model is the one `cargo xtask test` fetches into `target/models`; a copy elsewhere is named by LLAMA_SPEC_SMOLLM2.
+
+use llama_spec::spec::{Method, SpecConfig};
+use llama_spec::{Batch, ContextOptions, Event, GenerateOptions, Generator, Model, Slot, Token};
+use std::path::PathBuf;
+
+/// Logits closer than this are a tie for a model with four-bit weights: batches of different sizes round differently.
+const NEAR_TIE: f32 = 0.5;
+
+const PROMPTS: [&str; 14] = [
+    "The lighthouse keeper climbed the stairs every evening, and",
+    "Write a list of ten animals, one on each line:\n1. cat\n2. dog\n3.",
+    "fn add(a: i32, b: i32) -> i32 {\n    a + b\n}\n\nfn sub(a: i32, b: i32) -> i32 {\n",
+    "{\"name\": \"Ada\", \"age\": 36}\n{\"name\": \"Grace\", \"age\": 41}\n{\"name\": \"Alan\",",
+    "Question: What is the capital of France?\nAnswer: Paris.\nQuestion: What is the capital of Italy?\nAnswer:",
+    "one two three one two three one two three one two",
+    "Dear Sir or Madam,\n\nI am writing to",
+    "Once upon a time there was a small robot who",
+    "| item | price |\n|---|---|\n| apple | 1 |\n| bread | 2 |\n| milk |",
+    "The three laws of motion are as follows. First,",
+    "SELECT name, age FROM people WHERE age > 30;\nSELECT name, age FROM people WHERE",
+    "Monday, Tuesday, Wednesday,",
+    "The recipe needs flour, sugar, eggs and butter. First, mix the flour",
+    "Repeat after me: the quick brown fox jumps over the lazy dog. The quick brown fox",
+];
+
+fn model() -> Model {
+    let fetched = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/models/SmolLM2-135M-Instruct.Q4_1.gguf");
+    let path = std::env::var_os("LLAMA_SPEC_SMOLLM2").map_or_else(|| PathBuf::from(fetched), PathBuf::from);
+    assert!(path.is_file(), "{} is missing: run `cargo xtask test`, which fetches it", path.display());
+    Model::load(path).unwrap()
+}
+
+fn options() -> ContextOptions {
+    ContextOptions::default().length_per_slot(512).threads(2)
+}
+
+fn greedy(generator: &mut Generator, prompt: &str) -> Vec<Token> {
+    let generation = generator.generate(prompt, GenerateOptions::greedy().max_tokens(64)).unwrap();
+    let token = |event| match event {
+        Event::Token { token, .. } => Some(token),
+        _ => None,
+    };
+    generation.filter_map(|event| token(event.unwrap())).collect()
+}
+
+/// How far the best two tokens are apart after `tokens`, decoded one by one.
+fn margin(model: &Model, tokens: &[Token]) -> f32 {
+    let mut context = model.context(&options()).unwrap();
+    let mut batch = Batch::new();
+    batch.push_prompt(tokens, 0, Slot::FIRST);
+    context.decode(&batch).unwrap();
+    let mut logits = context.logits(tokens.len() - 1).unwrap().to_vec();
+    logits.sort_by(|a, b| b.total_cmp(a));
+    logits[0] - logits[1]
+}
+
+#[test]
+fn greedy_text_is_that_of_plain_decoding() {
+    let model = model();
+    let mut plain = Generator::builder(&model).context(options()).build().unwrap();
+    let expected: Vec<_> = PROMPTS.iter().map(|prompt| greedy(&mut plain, prompt)).collect();
+    let methods: [&[Method]; 6] = [
+        &[Method::NgramSimple],
+        &[Method::NgramMapK],
+        &[Method::NgramMapK4v],
+        &[Method::NgramMod],
+        &[Method::NgramCache],
+        // The model as its own draft: everything it drafts is right but for rounding.
+        &[Method::DraftSimple],
+    ];
+    for methods in methods {
+        let config = SpecConfig::new(methods);
+        let builder = Generator::builder(&model).context(options()).speculation(config.clone());
+        let builder = if config.needs_draft() { builder.draft(&model) } else { builder };
+        let mut generator = builder.build().unwrap();
+        let mut same = 0;
+        for (prompt, expected) in PROMPTS.iter().zip(&expected) {
+            let got = greedy(&mut generator, prompt);
+            let differs = got.iter().zip(expected).position(|(got, expected)| got != expected);
+            match differs {
+                None => {
+                    assert_eq!(got.len(), expected.len(), "{methods:?} on {prompt:?}");
+                    same += 1;
+                }
+                Some(at) => {
+                    let tokens = [model.vocab().tokenize(prompt).unwrap(), expected[..at].to_vec()].concat();
+                    let margin = margin(&model, &tokens);
+                    println!("{methods:?} on {prompt:?}: token {at} differs at a top-two margin of {margin}");
+                    assert!(margin < NEAR_TIE, "{methods:?} on {prompt:?}: token {at} differs at a margin of {margin}");
+                }
+            }
+        }
+        println!("{methods:?}: {same} of {} texts are those of plain decoding; {}", PROMPTS.len(), generator.stats());
+        assert!(generator.stats().accepted > 0, "{methods:?} never had a token accepted");
+    }
+}
