@@ -101,17 +101,23 @@ impl Rendered {
             gbnf: form.grammar.clone(),
             lazy: form.grammar_lazy,
             triggers: form.triggers.iter().filter_map(TriggerForm::trigger).collect(),
-            preserved_tokens: form.preserved_tokens.clone(),
-            generation_prompt: form.generation_prompt.clone(),
         };
         (!form.grammar.is_empty()).then(|| Grammar::Template(template()))
     }
 
-    /// Sets grammar and reasoning tags of these options to what the template asks for. A grammar of your own gives way to
+    /// Texts of control tokens that are part of the answer, such as those around tool calls: they must be shown to the
+    /// [`AnswerParser`], though control tokens have no text otherwise (see
+    /// [`Vocab::bytes_with_special`](crate::Vocab::bytes_with_special)).
+    pub fn preserved_tokens(&self) -> &[String] {
+        &self.form.preserved_tokens
+    }
+
+    /// Sets grammar, reasoning tags and generation prompt of these options to what the template asks for. A grammar of your own gives way to
     /// the template's, if it has one.
     pub fn apply(&self, mut options: SamplerOptions) -> SamplerOptions {
         options.grammar = self.grammar().or(options.grammar);
         options.reasoning_tags = self.reasoning_tags().or(options.reasoning_tags);
+        options.generation_prompt.clone_from(&self.form.generation_prompt);
         options
     }
 

@@ -64,6 +64,11 @@ impl RawSampler {
         Ok(Self::own(copy, &self.model))
     }
 
+    pub(crate) fn reset(&mut self) -> Result<(), Failed> {
+        // SAFETY: the sampler is alive.
+        call(|| unsafe { sys::lsys_sampler_reset(self.as_ptr()) })
+    }
+
     pub(crate) fn accept(&mut self, token: Token, generated: bool) -> Result<(), Failed> {
         // SAFETY: the sampler is alive; the caller has checked the token, and the shim does too.
         call(|| unsafe { sys::lsys_sampler_accept(self.as_ptr(), token.id(), generated) })
@@ -84,6 +89,7 @@ impl RawSampler {
         context: &Context,
         entries: &[usize],
         draft: &[Token],
+        grammar_first: bool,
         accepted: &mut Vec<Token>,
     ) -> Result<(), Failed> {
         self.set_entries(entries, draft);
@@ -91,7 +97,7 @@ impl RawSampler {
         let (entries, drafted) = (self.entries.as_ptr(), draft.as_ptr().cast());
         // SAFETY: as in `sample`; Token is transparent over llama_token, and `collect` gives room for one token an entry.
         collect(accepted, draft.len() + 1, |out, n_out| unsafe {
-            sys::lsys_sampler_verify(sampler, context, entries, drafted, draft.len(), false, out, n_out)
+            sys::lsys_sampler_verify(sampler, context, entries, drafted, draft.len(), grammar_first, out, n_out)
         })
     }
 
@@ -102,6 +108,7 @@ impl RawSampler {
         entries: &[usize],
         draft: &[Token],
         distributions: &[&[Candidate]],
+        grammar_first: bool,
         accepted: &mut Vec<Token>,
     ) -> Result<(), Failed> {
         assert_eq!(distributions.len(), draft.len(), "checked by the caller: one distribution for each drafted token");
@@ -115,7 +122,17 @@ impl RawSampler {
         let (entries, drafted, q) = (self.entries.as_ptr(), draft.as_ptr().cast(), self.distributions.as_ptr());
         // SAFETY: as in `verify`; the distributions are borrowed during the call.
         collect(accepted, draft.len() + 1, |out, n_out| unsafe {
-            sys::lsys_sampler_verify_rejection(sampler, context, entries, drafted, q, draft.len(), false, out, n_out)
+            sys::lsys_sampler_verify_rejection(
+                sampler,
+                context,
+                entries,
+                drafted,
+                q,
+                draft.len(),
+                grammar_first,
+                out,
+                n_out,
+            )
         })
     }
 
@@ -158,7 +175,7 @@ impl RawSampler {
     }
 }
 
-/// Appends the tokens that a function writes, at most `room`.
+/// Appends the tokens that a function writes, at most `room`; also those it wrote before it failed.
 fn collect(
     tokens: &mut Vec<Token>,
     room: usize,
@@ -167,20 +184,19 @@ fn collect(
     tokens.reserve(room);
     let (before, mut written) = (tokens.len(), 0);
     // SAFETY: there is room for `room` tokens behind the existing ones, and Token is transparent over llama_token; the
-    // function has initialised the first `written` of them when it succeeds.
+    // function has initialised the first `written` of them, whatever it ends with.
     unsafe {
         let out = tokens.as_mut_ptr().add(before).cast();
-        call(|| function(out, &mut written))?;
+        let done = call(|| function(out, &mut written));
         tokens.set_len(before + written.min(room));
+        done
     }
-    Ok(())
 }
 
 /// The strings of the options, as C wants them.
 struct Texts {
     gbnf: Option<CString>,
     triggers: Vec<CString>,
-    preserved: Vec<CString>,
     generation_prompt: CString,
     breakers: Vec<CString>,
 }
@@ -196,8 +212,7 @@ impl Texts {
         Ok(Self {
             gbnf: grammar.map(|grammar| c_string(&grammar.gbnf)).transpose()?,
             triggers: grammar.map_or(Ok(Vec::new()), |grammar| grammar.triggers.iter().map(trigger).collect())?,
-            preserved: grammar.map_or(Ok(Vec::new()), |grammar| strings(&grammar.preserved_tokens))?,
-            generation_prompt: c_string(grammar.map_or("", |grammar| &grammar.generation_prompt))?,
+            generation_prompt: c_string(&options.generation_prompt)?,
             breakers: options.dry.as_ref().map_or(Ok(Vec::new()), |dry| strings(&dry.breakers))?,
         })
     }
@@ -209,7 +224,6 @@ struct Arrays {
     breakers: Vec<*const c_char>,
     bias: Vec<sys::llama_logit_bias>,
     triggers: Vec<sys::lsys_trigger>,
-    preserved: Vec<*const c_char>,
     ends: Vec<sys::lsys_tokens>,
 }
 
@@ -228,7 +242,6 @@ impl Arrays {
             breakers: pointers(&texts.breakers),
             bias: bias.map(|(token, bias)| sys::llama_logit_bias { token: token.id(), bias }).collect(),
             triggers: triggers.map(|(trigger, text)| raw_trigger(trigger, text)).collect(),
-            preserved: pointers(&texts.preserved),
             ends: prepared.reasoning.iter().flat_map(|reasoning| &reasoning.ends).map(|end| raw_tokens(end)).collect(),
         }
     }
@@ -240,7 +253,6 @@ fn params(options: &SamplerOptions, prepared: &Prepared, texts: &Texts, arrays: 
     // SAFETY: the function fills the struct in.
     unsafe { sys::lsys_sampler_defaults(&mut params) };
     params.seed = options.seed.unwrap_or(sys::LLAMA_DEFAULT_SEED);
-    params.n_probs = i32::from(options.probabilities);
     params.min_keep = count(options.min_keep);
     params.top_k = count(options.top_k);
     params.top_p = options.top_p;
@@ -270,6 +282,7 @@ fn params(options: &SamplerOptions, prepared: &Prepared, texts: &Texts, arrays: 
         Mirostat::V2 { tau, eta } => (2, tau, eta),
     };
     params.ignore_eos = options.ignore_eos;
+    params.generation_prompt = texts.generation_prompt.as_ptr();
     (params.stages, params.n_stages) = (arrays.stages.as_ptr(), arrays.stages.len());
     (params.logit_bias, params.n_logit_bias) = (arrays.bias.as_ptr(), arrays.bias.len());
     if let (Some(grammar), Some(gbnf)) = (&prepared.grammar, &texts.gbnf) {
@@ -280,8 +293,6 @@ fn params(options: &SamplerOptions, prepared: &Prepared, texts: &Texts, arrays: 
         params.grammar = gbnf.as_ptr();
         params.grammar_lazy = grammar.lazy;
         (params.triggers, params.n_triggers) = (arrays.triggers.as_ptr(), arrays.triggers.len());
-        (params.preserved_tokens, params.n_preserved_tokens) = (arrays.preserved.as_ptr(), arrays.preserved.len());
-        params.generation_prompt = texts.generation_prompt.as_ptr();
     }
     if let Some(reasoning) = &prepared.reasoning {
         params.reasoning_budget = reasoning.budget.map_or(-1, count);

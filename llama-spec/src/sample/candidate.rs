@@ -12,7 +12,7 @@ pub struct Candidate {
     pub token: Token,
     /// Its logit after the stages that ran; minus infinity when it was ruled out.
     pub logit: f32,
-    /// Its probability, 0 to 1; 0 throughout when nothing computed probabilities.
+    /// Its probability, 0 to 1.
     pub probability: f32,
 }
 
@@ -47,7 +47,7 @@ impl<'s> Candidates<'s> {
         self.all.len()
     }
 
-    /// Whether nothing has been sampled yet.
+    /// Whether there are none; after sampling there is always one.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }

@@ -49,7 +49,8 @@ pub enum Trigger {
     FullPattern(String),
 }
 
-/// The grammar of a rendered chat.
+/// The grammar of a rendered chat. Unless it is lazy it begins with the
+/// [`generation_prompt`](crate::sample::SamplerOptions#structfield.generation_prompt).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TemplateGrammar {
@@ -59,10 +60,6 @@ pub struct TemplateGrammar {
     pub lazy: bool,
     /// What sets it to work if it is lazy.
     pub triggers: Vec<Trigger>,
-    /// Texts of tokens that triggers may be made of.
-    pub preserved_tokens: Vec<String>,
-    /// What the template has already put before the answer; a grammar that is not lazy begins there.
-    pub generation_prompt: String,
 }
 
 /// The GBNF grammar of a JSON Schema.

@@ -59,18 +59,19 @@ pub struct SamplerOptions {
     pub banned: Vec<Token>,
     /// Never choose a token that ends the text. Default: off.
     pub ignore_eos: bool,
-    /// How many tokens the filters leave at least. Default 0: each leaves one.
+    /// How many tokens the filters leave at least, 0 to 16 777 216. Default 0: each leaves one.
     pub min_keep: u32,
     /// The stages, in this order; those that are not named do not run.
     pub stages: Vec<Stage>,
-    /// Compute probabilities for [`Sampler::candidates`](super::Sampler::candidates) even where the most probable token is
-    /// taken without them. Default: off.
-    pub probabilities: bool,
     /// What the text must look like. Default: anything.
     pub grammar: Option<Grammar>,
     /// Apply the grammar to all tokens before anything else, and not only to the one that was drawn. Slower; for those who
     /// want every candidate to fit the grammar. Default: off.
     pub grammar_first: bool,
+    /// What a chat template has put at the end of the prompt that is already part of the answer;
+    /// [`Rendered::apply`](crate::chat::Rendered::apply) sets it. The template's grammar begins there, and so may a passage of
+    /// reasoning.
+    pub generation_prompt: String,
     /// How many tokens a passage of reasoning may have before its end is forced. Needs [`reasoning_tags`](Self::reasoning_tags),
     /// which [`Rendered::apply`](crate::chat::Rendered::apply) sets. Default: no limit.
     pub reasoning_budget: Option<u32>,
@@ -102,9 +103,9 @@ impl Default for SamplerOptions {
             ignore_eos: false,
             min_keep: 0,
             stages: Stage::DEFAULT_ORDER.to_vec(),
-            probabilities: false,
             grammar: None,
             grammar_first: false,
+            generation_prompt: String::new(),
             reasoning_budget: None,
             reasoning_tags: None,
             reasoning_message: String::new(),
@@ -155,9 +156,9 @@ impl SamplerOptions {
         plain ignore_eos: bool,
         plain min_keep: u32,
         plain stages: Vec<Stage>,
-        plain probabilities: bool,
         some grammar: Grammar,
         plain grammar_first: bool,
+        plain generation_prompt: String,
         some reasoning_budget: u32,
         some reasoning_tags: ReasoningTags,
         plain reasoning_message: String,
@@ -170,14 +171,11 @@ impl SamplerOptions {
         self
     }
 
-    /// Whether the most probable token is always taken, without drawing and without probabilities.
+    /// Whether the most probable token is always taken, without drawing.
     pub fn is_greedy(&self) -> bool {
-        let by_temperature = self.temperature == 0.0 && self.dynamic_temperature.is_none();
-        let one_left = match self.stages.last() {
-            Some(Stage::Temperature) => by_temperature,
-            Some(Stage::TopK) => self.top_k == 1,
-            _ => false,
-        };
-        one_left && self.mirostat == Mirostat::Off && self.adaptive_p.is_none() && !self.probabilities
+        let last = self.stages.last();
+        let runs_last = last == Some(&Stage::Temperature) || !self.stages.contains(&Stage::Temperature);
+        let one_left = (self.temperature == 0.0 && runs_last) || (self.top_k == 1 && last == Some(&Stage::TopK));
+        one_left && self.mirostat == Mirostat::Off && self.adaptive_p.is_none()
     }
 }

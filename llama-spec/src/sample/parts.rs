@@ -161,7 +161,7 @@ pub struct Dry {
     pub multiplier: f32,
     /// How fast it grows with the length, 1 to 100. Default 1.75.
     pub base: f32,
-    /// Repetitions up to this many tokens are free. Default 2.
+    /// Repetitions up to this many tokens are free, 0 to 16 777 216. Default 2.
     pub allowed_length: u32,
     /// How many tokens back it looks, 1 to 16 777 216. Default 64.
     pub last_n: u32,

@@ -1,6 +1,6 @@
 //! The ranges of the options, checked before llama.cpp sees them: it clamps, ignores or aborts instead of explaining.
 
-use super::grammar::Grammar;
+use super::grammar::{Grammar, TemplateGrammar, Trigger};
 use super::options::SamplerOptions;
 use super::parts::{Dry, DynamicTemperature, Mirostat, Stage};
 use crate::error::{Error, Result};
@@ -45,7 +45,7 @@ impl SamplerOptions {
             )?;
         }
         require(self.top_k <= i32::MAX as u32, "top_k", self.top_k, zero_to_max)?;
-        require(self.min_keep <= i32::MAX as u32, "min_keep", self.min_keep, zero_to_max)?;
+        require(self.min_keep <= MAX_LAST_N, "min_keep", self.min_keep, &format!("from 0 to {MAX_LAST_N} tokens"))?;
         number("top_p", self.top_p, 0.0..=1.0, "; 1 switches it off")?;
         number("min_p", self.min_p, 0.0..=1.0, "; 0 switches it off")?;
         number("typical_p", self.typical_p, 0.0..=1.0, "; 1 switches it off")?;
@@ -131,17 +131,7 @@ impl SamplerOptions {
     }
 
     fn check_texts(&self) -> Result<()> {
-        match &self.grammar {
-            Some(Grammar::Gbnf(gbnf)) => require(!gbnf.trim().is_empty(), "grammar", gbnf, "a rule `root`")?,
-            Some(Grammar::Lazy { gbnf, triggers }) => {
-                require(!gbnf.trim().is_empty(), "grammar", gbnf, "a rule `root`")?;
-                require(!triggers.is_empty(), "grammar.triggers", triggers, "at least one trigger")?;
-            }
-            Some(Grammar::Template(template)) if template.lazy => {
-                require(!template.triggers.is_empty(), "grammar.triggers", &template.triggers, "at least one trigger")?;
-            }
-            Some(Grammar::Template(_) | Grammar::JsonSchema(_)) | None => {}
-        }
+        self.grammar.as_ref().map_or(Ok(()), check_grammar)?;
         let Some(tags) = &self.reasoning_tags else {
             let needs = "reasoning_tags, which `Rendered::apply` sets if the model's template knows reasoning";
             require(self.reasoning_budget.is_none(), "reasoning_budget", self.reasoning_budget, needs)?;
@@ -152,14 +142,32 @@ impl SamplerOptions {
     }
 }
 
+fn check_grammar(grammar: &Grammar) -> Result<()> {
+    let (gbnf, triggers) = match grammar {
+        Grammar::JsonSchema(_) => return Ok(()),
+        Grammar::Gbnf(gbnf) => (gbnf, None),
+        Grammar::Lazy { gbnf, triggers } => (gbnf, Some(triggers)),
+        Grammar::Template(TemplateGrammar { gbnf, lazy, triggers }) => (gbnf, lazy.then_some(triggers)),
+    };
+    require(!gbnf.trim().is_empty(), "grammar", gbnf, "a rule `root`")?;
+    let Some(triggers) = triggers else { return Ok(()) };
+    require(!triggers.is_empty(), "grammar.triggers", triggers, "at least one trigger")?;
+    for trigger in triggers {
+        if let Trigger::Word(text) | Trigger::Pattern(text) | Trigger::FullPattern(text) = trigger {
+            require(!text.is_empty() && !text.contains('\0'), "grammar.triggers", text, "a text without NUL")?;
+        }
+    }
+    Ok(())
+}
+
 fn check_dry(dry: &Dry) -> Result<()> {
     number("dry.multiplier", dry.multiplier, 0.0..=1000.0, "; 0 switches it off")?;
     number("dry.base", dry.base, 1.0..=100.0, "")?;
     require(
-        dry.allowed_length <= i32::MAX as u32,
+        dry.allowed_length <= MAX_LAST_N,
         "dry.allowed_length",
         dry.allowed_length,
-        "from 0 to 2147483647 tokens",
+        &format!("from 0 to {MAX_LAST_N} tokens"),
     )?;
     require(
         (1..=MAX_LAST_N).contains(&dry.last_n),

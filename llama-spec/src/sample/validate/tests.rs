@@ -22,7 +22,8 @@ fn defaults_and_presets_are_valid() {
         options.validate().unwrap();
     }
     assert!(SamplerOptions::greedy().is_greedy());
-    assert!(!SamplerOptions::greedy().probabilities(true).is_greedy());
+    assert!(SamplerOptions::default().temperature(0.0).is_greedy());
+    assert!(!SamplerOptions::greedy().adaptive_p(AdaptiveP::default()).is_greedy());
     assert!(!SamplerOptions::default().is_greedy());
     assert!(SamplerOptions::default().stages(vec![Stage::TopK]).top_k(1).is_greedy());
 }
@@ -121,8 +122,13 @@ fn counts_and_texts_out_of_range_are_named() {
     assert_eq!(refused(options().grammar(Grammar::gbnf("  "))), "grammar");
     let lazy = Grammar::Lazy { gbnf: "root ::= \"a\"".into(), triggers: vec![] };
     assert_eq!(refused(options().grammar(lazy)), "grammar.triggers");
-    let template = TemplateGrammar { lazy: true, ..TemplateGrammar::default() };
-    assert_eq!(refused(options().grammar(Grammar::Template(template))), "grammar.triggers");
+    let template = |gbnf: &str| TemplateGrammar { gbnf: gbnf.into(), lazy: true, triggers: vec![] };
+    assert_eq!(refused(options().grammar(Grammar::Template(template("root ::= \"a\"")))), "grammar.triggers");
+    assert_eq!(refused(options().grammar(Grammar::Template(template("")))), "grammar");
+    for word in ["", "a\0"] {
+        let lazy = Grammar::Lazy { gbnf: "root ::= \"a\"".into(), triggers: vec![Trigger::Word(word.into())] };
+        assert_eq!(refused(options().grammar(lazy)), "grammar.triggers");
+    }
     assert_eq!(refused(options().reasoning_budget(5)), "reasoning_budget");
     assert_eq!(refused(options().reasoning_message("enough".into())), "reasoning_message");
     assert_eq!(
@@ -159,19 +165,17 @@ fn unknown_fields_are_refused() {
 fn grammar() -> impl Strategy<Value = Option<Grammar>> {
     let trigger = prop_oneof![
         (0..300i32).prop_map(|id| Trigger::Token(Token::new(id))),
-        ".+".prop_map(Trigger::Word),
-        ".+".prop_map(Trigger::Pattern),
-        ".+".prop_map(Trigger::FullPattern),
+        "[^\0]+".prop_map(Trigger::Word),
+        "[^\0]+".prop_map(Trigger::Pattern),
+        "[^\0]+".prop_map(Trigger::FullPattern),
     ];
     let lazy = ("root ::= \\PC*", proptest::collection::vec(trigger, 1..4));
     proptest::option::of(prop_oneof![
         "root ::= \\PC*".prop_map(Grammar::Gbnf),
         "\\PC*".prop_map(|title| Grammar::JsonSchema(serde_json::json!({ "title": title }))),
         lazy.clone().prop_map(|(gbnf, triggers)| Grammar::Lazy { gbnf, triggers }),
-        (lazy, any::<bool>(), ".*").prop_map(|((gbnf, triggers), lazy, generation_prompt)| {
-            let preserved_tokens = vec!["<tool>".to_owned()];
-            Grammar::Template(TemplateGrammar { gbnf, lazy, triggers, preserved_tokens, generation_prompt })
-        }),
+        (lazy, any::<bool>())
+            .prop_map(|((gbnf, triggers), lazy)| { Grammar::Template(TemplateGrammar { gbnf, lazy, triggers }) }),
     ])
 }
 
@@ -188,8 +192,9 @@ prop_compose! {
         dry in proptest::option::of((0.0f32..=1000.0, 1.0f32..=100.0, 0u32..1000, 1u32..=MAX_LAST_N)),
         bias in proptest::collection::btree_map(0..300i32, -1e6f32..=1e6, 0..5),
         banned in proptest::collection::vec(0..300i32, 0..5),
-        flags in any::<[bool; 3]>(),
+        flags in any::<[bool; 2]>(),
         grammar in grammar(),
+        generation_prompt in ".*",
         stages in Just(Stage::DEFAULT_ORDER.to_vec()).prop_shuffle(),
     ) -> SamplerOptions {
         let (top_k, top_p, min_p, typical_p) = top;
@@ -206,8 +211,8 @@ prop_compose! {
         });
         options.logit_bias = bias.into_iter().map(|(id, bias)| LogitBias { token: Token::new(id), bias }).collect();
         options.banned = banned.into_iter().map(Token::new).collect();
-        [options.ignore_eos, options.probabilities, options.grammar_first] = flags;
-        (options.grammar, options.stages) = (grammar, stages);
+        [options.ignore_eos, options.grammar_first] = flags;
+        (options.grammar, options.stages, options.generation_prompt) = (grammar, stages, generation_prompt);
         options
     }
 }
