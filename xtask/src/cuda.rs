@@ -53,12 +53,8 @@ pub(crate) fn check(options: &Options, origin: Origin) -> Result<()> {
     say("building llama-sys, the programs and the tests with CUDA: about 40 minutes of processor time");
     let programs = programs::build(&variables, &SELECTION)?;
     Run::cargo().args(["test", "--release", "--no-run"]).args(SELECTION).envs(&variables).run()?;
-    say("the tests of llama-sys, linked with CUDA:");
-    Run::cargo()
-        .args(["test", "--release", "--tests"])
-        .args(SELECTION[..2].iter().chain(&SELECTION[6..]))
-        .envs(&variables)
-        .run()?;
+    say("the test that compares the bindings with the library, linked with CUDA:");
+    Run::cargo().args(["test", "--release", "--test", "abi"]).args(SELECTION).envs(&variables).run()?;
     let model = model::smollm2()?;
     starts_without_device(&programs.named("generate")?, &model, &variables)
 }
