@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use std::path::{Path, PathBuf};
 
-/// CUDA 13.5: the compiler, its parts, and the libraries that the backend links. (cublasLt loads nvrtc.)
+/// CUDA 13.5: the compiler, its parts, and the libraries that the backend links. (cuBLAS depends on nvrtc.)
 const PACKAGES: [&str; 7] = [
     "nvidia-cuda-nvcc==13.5.37",
     "nvidia-cuda-crt==13.5.37",
@@ -48,6 +48,7 @@ pub(crate) fn check(options: &Options, origin: Origin) -> Result<()> {
     if options.toolkit_only {
         return Ok(());
     }
+    let model = model::smollm2()?;
     let mut variables = tools::native(origin)?;
     variables.extend(environment(&toolkit, &options.arch)?);
     say("building llama-sys, the programs and the tests with CUDA: about 40 minutes of processor time");
@@ -55,7 +56,6 @@ pub(crate) fn check(options: &Options, origin: Origin) -> Result<()> {
     Run::cargo().args(["test", "--release", "--no-run"]).args(SELECTION).envs(&variables).run()?;
     say("the test that compares the bindings with the library, linked with CUDA:");
     Run::cargo().args(["test", "--release", "--test", "abi"]).args(SELECTION).envs(&variables).run()?;
-    let model = model::smollm2()?;
     starts_without_device(&programs.named("generate")?, &model, &variables)
 }
 

@@ -5,7 +5,7 @@ use crate::programs::{self, Programs};
 use crate::run::{Run, say, target, warn};
 use crate::table::{self, Align};
 use crate::tools::{self, Origin};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
@@ -109,7 +109,8 @@ pub(crate) fn demo(options: &Options, origin: Origin) -> Result<()> {
 }
 
 fn existing(file: &Path) -> Result<PathBuf> {
-    file.canonicalize().with_context(|| format!("cannot open the model {}", file.display()))
+    ensure!(file.exists(), "there is no model {}", file.display());
+    std::path::absolute(file).with_context(|| format!("cannot tell where {} is", file.display()))
 }
 
 /// A model of the zoo, for a machine without network.
