@@ -8,7 +8,7 @@ const SWITCHES: &str = "CUDA METAL VULKAN HIP BLAS RPC OPENMP NATIVE";
 /// Parts that are not needed, most of which the pinned package does not even carry.
 const OFF: &str = "BUILD_SHARED_LIBS LLAMA_BUILD_APP LLAMA_BUILD_EXAMPLES LLAMA_BUILD_IS_DEV LLAMA_BUILD_SERVER \
                    LLAMA_BUILD_TESTS LLAMA_BUILD_TOOLS LLAMA_OPENSSL LLAMA_SUBPROCESS GGML_CCACHE GGML_CUDA_NCCL";
-const SHIM: &str = "log core memory speculative sampling chat fit ext abi";
+const SHIM: &str = "log context core vocab memory sampler_params sampler lookup drafters speculation nesting chat fit ext abi";
 const INCLUDE: &str = "include ggml/include common src vendor vendor/nlohmann vendor/sheredom";
 
 /// The build folder.
@@ -31,6 +31,8 @@ pub(crate) fn shim(source: &Path) {
     let mut build = cc::Build::new();
     build.cpp(true).std("c++17").warnings(false).includes(INCLUDE.split(' ').map(|folder| source.join(folder)));
     build.files(SHIM.split(' ').map(|name| format!("shim/{name}.cpp")));
+    // As the library itself, also in debug builds: the shim includes files of it and looks at every row of logits.
+    build.opt_level(3).define("NDEBUG", None);
     if vars::feature("DYNAMIC") {
         build.define("LLAMA_SHARED", None).define("GGML_SHARED", None).define("GGML_BACKEND_SHARED", None);
     }

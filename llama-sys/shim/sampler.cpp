@@ -1,0 +1,425 @@
+// Sampling and verifying with common's sampler.
+//
+// Its file is part of this one, since a verification has to see the grammar and the candidates that the type keeps to itself.
+// This object thereby takes the place of common's own, as the log does.
+#include "inside.h"
+
+#define ring_buffer lsys_ring_buffer // libllama has another one of this name
+#include "../common/sampling.cpp"
+#undef ring_buffer
+
+#include "sampler_params.h"
+
+#include <cfloat>
+
+struct lsys_sampler {
+    common_sampler_ptr inner;
+    int32_t            n_vocab = 0;
+
+    // As they were made, for a reset; null when there is none.
+    llama_sampler * grammar_at_start = nullptr;
+    llama_sampler * budget_at_start  = nullptr;
+
+    bool greedy  = false; // takes the best candidate and computes no probabilities
+    bool sampled = false; // the candidates of a sample of this very object are there
+    bool broken  = false; // an exception left the grammar half way
+
+    ~lsys_sampler() {
+        llama_sampler_free(grammar_at_start);
+        llama_sampler_free(budget_at_start);
+    }
+};
+
+namespace {
+
+// NaN anywhere, or nothing to choose from. Written so that compilers make vector code of it.
+bool is_usable(const float * row, size_t size) {
+    unsigned bad = 0, good = 0;
+    for (size_t i = 0; i < size; ++i) {
+        bad |= !(row[i] <= FLT_MAX);
+        good |= row[i] >= -FLT_MAX;
+    }
+    return good != 0 && bad == 0;
+}
+
+lsys_status check_row(const lsys_sampler & sampler, llama_context * ctx, int32_t index, bool * sampled_on_device) {
+    if (ctx == nullptr || index < 0 || (uint32_t) index >= llama_n_batch(ctx)) {
+        return lsys::refuse("entry %d is outside the batch", index);
+    }
+    if (sampler.broken) {
+        return lsys::refuse("the sampler failed before; reset it first");
+    }
+    if (lsys::vocab_size(llama_get_model(ctx)) != sampler.n_vocab) {
+        return lsys::refuse("the sampler is for a vocabulary of %d, the context's is %d", sampler.n_vocab, lsys::vocab_size(llama_get_model(ctx)));
+    }
+    const float * const row = llama_get_logits_ith(ctx, index);
+    if (row == nullptr) {
+        return lsys::refuse("entry %d of the last batch has no logits", index);
+    }
+    *sampled_on_device = llama_get_sampled_token_ith(ctx, index) != LLAMA_TOKEN_NULL;
+    if (*sampled_on_device) {
+        return sampler.inner->grmr == nullptr && sampler.inner->rbudget == nullptr
+                   ? LSYS_OK
+                   : lsys::refuse("a grammar or reasoning budget cannot be combined with sampling on the device");
+    }
+    const bool   partial = llama_get_sampled_logits_ith(ctx, index) != nullptr;
+    const size_t size    = partial ? llama_get_sampled_logits_count_ith(ctx, index) : (size_t) sampler.n_vocab;
+    if (!is_usable(row, size)) {
+        lsys::note("the logits of entry %d hold NaN or infinity, or nothing above minus infinity", index);
+        return LSYS_NOT_FINITE;
+    }
+    return LSYS_OK;
+}
+
+lsys_status sample(lsys_sampler & sampler, llama_context * ctx, int32_t index, bool grammar_first, llama_token * out) {
+    bool              on_device = false;
+    const lsys_status status    = check_row(sampler, ctx, index, &on_device);
+    if (status != LSYS_OK) {
+        return status;
+    }
+    sampler.sampled         = false;
+    *out                    = common_sampler_sample(sampler.inner.get(), ctx, index, grammar_first);
+    const auto & candidates = sampler.inner->cur_p;
+    if (!on_device) {
+        const bool chosen = candidates.selected >= 0 && (size_t) candidates.selected < candidates.size;
+        if (!chosen || !(candidates.data[candidates.selected].logit > -INFINITY) || std::isnan(candidates.data[candidates.selected].p)) {
+            lsys::note("no candidate is left for entry %d: biases, grammar and reasoning budget rule out all of them", index);
+            return LSYS_NOT_FINITE;
+        }
+    }
+    sampler.sampled = true;
+    return LSYS_OK;
+}
+
+void accept(lsys_sampler & sampler, llama_token token, bool generated) {
+    sampler.broken = true;
+    common_sampler_accept(sampler.inner.get(), token, generated);
+    sampler.broken = false;
+}
+
+// llama.cpp throws for a token the grammar does not allow, and aborts for an end of generation.
+bool grammar_allows(const lsys_sampler & sampler, llama_token token) {
+    if (!grammar_should_apply(sampler.inner.get())) {
+        return true;
+    }
+    llama_token_data       candidate{ token, 0.0f, 0.0f };
+    llama_token_data_array only{ &candidate, 1, -1, false };
+    llama_sampler_apply(sampler.inner->grmr, &only);
+    return candidate.logit != -INFINITY;
+}
+
+// Greedy chains leave the probabilities at zero.
+void fill_probabilities(llama_token_data_array & candidates) {
+    if (std::any_of(candidates.data, candidates.data + candidates.size, [](const llama_token_data & one) { return one.p != 0.0f; })) {
+        return;
+    }
+    float max = -INFINITY, sum = 0.0f;
+    for (size_t i = 0; i < candidates.size; ++i) {
+        max = std::max(max, candidates.data[i].logit);
+    }
+    for (size_t i = 0; i < candidates.size; ++i) {
+        candidates.data[i].p = std::exp(candidates.data[i].logit - max);
+        sum += candidates.data[i].p;
+    }
+    for (size_t i = 0; i < candidates.size; ++i) {
+        candidates.data[i].p /= sum;
+    }
+}
+
+void sort_by_probability(llama_token_data_array & candidates) {
+    const auto before = [](const llama_token_data & a, const llama_token_data & b) { return a.p > b.p; };
+    if (!std::is_sorted(candidates.data, candidates.data + candidates.size, before)) {
+        const llama_token id = candidates.selected >= 0 ? candidates.data[candidates.selected].id : LLAMA_TOKEN_NULL;
+        std::sort(candidates.data, candidates.data + candidates.size, before);
+        for (size_t i = 0; i < candidates.size; ++i) {
+            if (candidates.data[i].id == id) {
+                candidates.selected = (int64_t) i;
+            }
+        }
+    }
+    candidates.sorted = true;
+}
+
+// The probability q gives to a token. Without a distribution the draft was certain of it.
+float probability(const lsys_candidates & q, llama_token token, llama_token drafted) {
+    if (q.size == 0) {
+        return token == drafted ? 1.0f : 0.0f;
+    }
+    for (size_t i = 0; i < q.size; ++i) {
+        if (q.data[i].id == token) {
+            return q.data[i].p;
+        }
+    }
+    return 0.0f;
+}
+
+// The probabilities of the candidates of the last sample. What the grammar rules out has none, the rest is scaled up.
+std::vector<float> target_distribution(lsys_sampler & sampler, bool grammar_first) {
+    common_sampler &               inner = *sampler.inner;
+    const llama_token_data_array & p     = inner.cur_p;
+    std::vector<float>             weights(p.size);
+    std::transform(p.data, p.data + p.size, weights.begin(), [](const llama_token_data & one) { return one.p; });
+    if (grammar_first || !grammar_should_apply(&inner)) {
+        return weights;
+    }
+    std::vector<llama_token_data> masked(p.data, p.data + p.size);
+    llama_token_data_array        all{ masked.data(), masked.size(), -1, false };
+    llama_sampler_apply(inner.grmr, &all);
+    float sum = 0.0f;
+    for (size_t i = 0; i < weights.size(); ++i) {
+        weights[i] = masked[i].logit == -INFINITY ? 0.0f : weights[i];
+        sum += weights[i];
+    }
+    for (float & weight : weights) {
+        weight = sum > 0.0f ? weight / sum : 0.0f;
+    }
+    return weights;
+}
+
+// Takes the drafted token with probability min(1, p / q), else one from what p has above q. The candidates of the last
+// sample are p; `fallback` is the token that sample drew.
+llama_token accept_or_replace(lsys_sampler & sampler, llama_token drafted, const lsys_candidates & q, bool grammar_first, llama_token fallback) {
+    const llama_token_data_array &        p       = sampler.inner->cur_p;
+    std::mt19937 &                        rng     = sampler.inner->rng;
+    std::vector<float>                    weights = target_distribution(sampler, grammar_first);
+    std::uniform_real_distribution<float> uniform(0.0f, 1.0f);
+
+    const float asked = probability(q, drafted, drafted);
+    for (size_t i = 0; i < p.size; ++i) {
+        if (p.data[i].id == drafted) {
+            if (asked > 0.0f && (weights[i] >= asked || uniform(rng) < weights[i] / asked)) {
+                return drafted;
+            }
+            break;
+        }
+    }
+    float rest = 0.0f;
+    for (size_t i = 0; i < p.size; ++i) {
+        weights[i] = std::max(0.0f, weights[i] - probability(q, p.data[i].id, drafted));
+        rest += weights[i];
+    }
+    float       left   = uniform(rng) * rest;
+    llama_token chosen = fallback;
+    for (size_t i = 0; i < p.size && rest > 0.0f; ++i) {
+        if (weights[i] > 0.0f) {
+            chosen = p.data[i].id;
+            left -= weights[i];
+            if (left <= 0.0f) {
+                break;
+            }
+        }
+    }
+    return chosen;
+}
+
+lsys_status verify(lsys_sampler * sampler, llama_context * ctx, const int32_t * indexes, const llama_token * draft, const lsys_candidates * q,
+                   size_t n_draft, bool grammar_first, llama_token * out, size_t * n_out) {
+    return lsys::guard([&]() -> lsys_status {
+        if (n_out == nullptr) {
+            return lsys::refuse("there is no place for the number of tokens");
+        }
+        *n_out = 0;
+        if (sampler == nullptr || ctx == nullptr || indexes == nullptr || out == nullptr || (draft == nullptr && n_draft > 0)) {
+            return lsys::refuse("a sampler, a context, indexes, a draft and a place for the tokens are needed");
+        }
+        for (size_t i = 0; q != nullptr && i < n_draft; ++i) {
+            const bool known = q[i].size == 0 || q[i].data != nullptr;
+            if (!known || !std::all_of(q[i].data, q[i].data + q[i].size, [](const llama_token_data & one) { return one.p >= 0.0f && one.p <= 1.0f; })) {
+                return lsys::refuse("the distribution of drafted token %zu is missing or holds no probabilities", i);
+            }
+        }
+        const llama_vocab * const vocab = llama_model_get_vocab(llama_get_model(ctx));
+        for (size_t i = 0; i <= n_draft; ++i) {
+            llama_token       token  = LLAMA_TOKEN_NULL;
+            const lsys_status status = sample(*sampler, ctx, indexes[i], grammar_first, &token);
+            if (status != LSYS_OK) {
+                return status;
+            }
+            if (i < n_draft && q != nullptr && !sampler->greedy && sampler->inner->cur_p.selected >= 0) {
+                token = accept_or_replace(*sampler, draft[i], q[i], grammar_first, token);
+            }
+            accept(*sampler, token, true);
+            out[(*n_out)++] = token;
+            // After an end of generation nothing of the draft is wanted any more.
+            if (i < n_draft && (token != draft[i] || (llama_vocab_is_eog(vocab, token) && i + 1 < n_draft))) {
+                break;
+            }
+        }
+        return LSYS_OK;
+    });
+}
+
+// The last stage says which token is taken.
+bool is_greedy(const common_sampler & inner) {
+    const int n = llama_sampler_chain_n(inner.chain);
+    return n > 0 && std::strcmp(llama_sampler_name(llama_sampler_chain_get(inner.chain, n - 1)), "greedy") == 0;
+}
+
+std::unique_ptr<lsys_sampler> wrap(common_sampler * inner, const lsys_sampler * start) {
+    auto made = std::make_unique<lsys_sampler>();
+    made->inner.reset(inner);
+    made->greedy           = is_greedy(*inner);
+    made->grammar_at_start = llama_sampler_clone(start ? start->grammar_at_start : inner->grmr);
+    made->budget_at_start  = llama_sampler_clone(start ? start->budget_at_start : inner->rbudget);
+    return made;
+}
+
+} // namespace
+
+lsys_status lsys_sampler_new(const llama_model * model, const lsys_sampler_params * params, lsys_sampler ** out) {
+    return lsys::guard([&]() -> lsys_status {
+        if (model == nullptr || params == nullptr || out == nullptr) {
+            return lsys::refuse("a model, parameters and a place for the sampler are needed");
+        }
+        *out                            = nullptr;
+        const llama_vocab * const vocab = llama_model_get_vocab(model);
+        if (llama_vocab_type(vocab) == LLAMA_VOCAB_TYPE_NONE || llama_vocab_n_tokens(vocab) <= 0) {
+            return lsys::refuse("the model has no vocabulary");
+        }
+        common_params_sampling checked;
+        const lsys_status      status = lsys::sampler_params(vocab, *params, checked);
+        if (status != LSYS_OK) {
+            return status;
+        }
+        auto made     = wrap(common_sampler_init(model, checked), nullptr);
+        made->n_vocab = llama_vocab_n_tokens(vocab);
+        *out          = made.release();
+        return LSYS_OK;
+    });
+}
+
+void lsys_sampler_free(lsys_sampler * sampler) {
+    delete sampler;
+}
+
+lsys_status lsys_sampler_clone(lsys_sampler * sampler, lsys_sampler ** out) {
+    return lsys::guard([&]() -> lsys_status {
+        if (sampler == nullptr || out == nullptr) {
+            return lsys::refuse("a sampler and a place for the copy are needed");
+        }
+        *out          = nullptr;
+        auto made     = wrap(common_sampler_clone(sampler->inner.get()), sampler);
+        made->n_vocab = sampler->n_vocab;
+        made->broken  = sampler->broken;
+        // The copied candidates point into the original.
+        made->inner->cur_p = { nullptr, 0, -1, false };
+        // This stage's copy remembers that it chose a token but not from what. An id that no token has makes it forget.
+        for (int i = 0; i < llama_sampler_chain_n(made->inner->chain); ++i) {
+            llama_sampler * const stage = llama_sampler_chain_get(made->inner->chain, i);
+            if (std::strcmp(llama_sampler_name(stage), "adaptive-p") == 0) {
+                llama_sampler_accept(stage, LLAMA_TOKEN_NULL - 1);
+            }
+        }
+        *out = made.release();
+        return LSYS_OK;
+    });
+}
+
+lsys_status lsys_sampler_reset(lsys_sampler * sampler) {
+    return lsys::guard([&]() -> lsys_status {
+        if (sampler == nullptr) {
+            return lsys::refuse("there is no sampler");
+        }
+        common_sampler & inner = *sampler->inner;
+        common_sampler_reset(&inner);
+        inner.rng.seed(llama_sampler_get_seed(inner.chain) ^ 0x9e3779b9u);
+        // Unlike these two, which common leaves as they are.
+        if (inner.grmr != nullptr) {
+            llama_sampler * const fresh = llama_sampler_clone(sampler->grammar_at_start);
+            llama_sampler_free(std::exchange(inner.grmr, fresh));
+        }
+        if (inner.rbudget != nullptr) {
+            llama_sampler * const fresh = llama_sampler_clone(sampler->budget_at_start);
+            llama_sampler_free(std::exchange(inner.rbudget, fresh));
+        }
+        sampler->sampled = false;
+        sampler->broken  = false;
+        return LSYS_OK;
+    });
+}
+
+lsys_status lsys_sampler_accept(lsys_sampler * sampler, llama_token token, bool generated) {
+    return lsys::guard([&]() -> lsys_status {
+        if (sampler == nullptr || token < 0 || token >= sampler->n_vocab) {
+            return lsys::refuse("there is no sampler, or token %d is outside its vocabulary", token);
+        }
+        if (sampler->broken) {
+            return lsys::refuse("the sampler failed before; reset it first");
+        }
+        if (generated && !grammar_allows(*sampler, token)) {
+            return lsys::fail("the grammar does not allow token %d here", token);
+        }
+        accept(*sampler, token, generated);
+        return LSYS_OK;
+    });
+}
+
+lsys_status lsys_sampler_sample(lsys_sampler * sampler, llama_context * ctx, int32_t index, bool grammar_first, llama_token * out) {
+    return lsys::guard([&]() -> lsys_status {
+        if (sampler == nullptr || out == nullptr) {
+            return lsys::refuse("a sampler and a place for the token are needed");
+        }
+        return sample(*sampler, ctx, index, grammar_first, out);
+    });
+}
+
+lsys_status lsys_sampler_verify(lsys_sampler * sampler, llama_context * ctx, const int32_t * indexes, const llama_token * draft, size_t n_draft,
+                                bool grammar_first, llama_token * out, size_t * n_out) {
+    return verify(sampler, ctx, indexes, draft, nullptr, n_draft, grammar_first, out, n_out);
+}
+
+lsys_status lsys_sampler_verify_rejection(lsys_sampler * sampler, llama_context * ctx, const int32_t * indexes, const llama_token * draft,
+                                          const lsys_candidates * q, size_t n_draft, bool grammar_first, llama_token * out, size_t * n_out) {
+    if (q == nullptr && n_draft > 0) {
+        if (n_out != nullptr) {
+            *n_out = 0;
+        }
+        return lsys::refuse("there are no distributions of the draft");
+    }
+    return verify(sampler, ctx, indexes, draft, q, n_draft, grammar_first, out, n_out);
+}
+
+lsys_status lsys_sampler_candidates(lsys_sampler * sampler, bool sort, lsys_candidates * out, int64_t * selected) {
+    return lsys::guard([&]() -> lsys_status {
+        if (sampler == nullptr || out == nullptr || selected == nullptr) {
+            return lsys::refuse("a sampler and places for the candidates and the selected one are needed");
+        }
+        *out      = { nullptr, 0 };
+        *selected = -1;
+        if (!sampler->sampled) {
+            return lsys::refuse("there are no candidates: this sampler has not sampled since it was made, copied or reset");
+        }
+        llama_token_data_array & candidates = sampler->inner->cur_p;
+        fill_probabilities(candidates);
+        if (sort) {
+            sort_by_probability(candidates);
+        }
+        *out      = { candidates.data, candidates.size };
+        *selected = candidates.selected;
+        return LSYS_OK;
+    });
+}
+
+uint32_t lsys_sampler_seed(const lsys_sampler * sampler) {
+    return lsys::guard_or<uint32_t>(LLAMA_DEFAULT_SEED,
+                                    [&] { return sampler != nullptr ? common_sampler_get_seed(sampler->inner.get()) : LLAMA_DEFAULT_SEED; });
+}
+
+lsys_status lsys_sampler_end_reasoning(lsys_sampler * sampler) {
+    return lsys::guard([&]() -> lsys_status {
+        if (sampler == nullptr) {
+            return lsys::refuse("there is no sampler");
+        }
+        return common_sampler_reasoning_budget_force(sampler->inner.get()) ? LSYS_OK : lsys::fail("no reasoning is going on that could be ended");
+    });
+}
+
+lsys_status lsys_sampler_describe(const lsys_sampler * sampler, lsys_text ** out) {
+    return lsys::guard([&]() -> lsys_status {
+        if (sampler == nullptr || out == nullptr) {
+            return lsys::refuse("a sampler and a place for the text are needed");
+        }
+        *out = nullptr;
+        return lsys::give(common_sampler_print(sampler->inner.get()), out);
+    });
+}
