@@ -240,6 +240,10 @@ pub struct GenerateOptions {
     pub max_tokens: Option<u32>,
     /// Strings that end the text; they are not part of it.
     pub stop: Vec<String>,
+    /// Control tokens whose text is part of the answer, such as the marks of a chat template that
+    /// [`Rendered::preserved_tokens`](crate::chat::Rendered::preserved_tokens) names. Default: none, control tokens have no
+    /// text.
+    pub visible: Vec<Token>,
 }
 
 impl GenerateOptions {
@@ -262,6 +266,12 @@ impl GenerateOptions {
     /// Sets [`GenerateOptions::stop`](field@GenerateOptions::stop).
     pub fn stop(mut self, strings: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.stop = strings.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets [`GenerateOptions::visible`](field@GenerateOptions::visible).
+    pub fn visible(mut self, tokens: impl Into<Vec<Token>>) -> Self {
+        self.visible = tokens.into();
         self
     }
 }

@@ -26,6 +26,8 @@ pub struct Generation<'g> {
     budget: usize,
     utf8: Utf8Stream,
     stops: StopFinder,
+    /// Control tokens whose text is shown.
+    visible: Vec<Token>,
     /// Events of a round that were not asked for yet.
     queue: VecDeque<Event>,
     /// The history was given to the drafters.
@@ -63,6 +65,7 @@ impl<'g> Generation<'g> {
             budget: options.max_tokens.map_or(usize::MAX, |tokens| tokens as usize),
             utf8: Utf8Stream::default(),
             stops: StopFinder::new(&options.stop),
+            visible: options.visible.clone(),
             queue: VecDeque::new(),
             begun: false,
             done: false,
@@ -248,8 +251,10 @@ impl<'g> Generation<'g> {
                 self.finish(StopReason::EndOfText);
                 break;
             }
-            // A token of the target's own vocabulary always has bytes; control tokens have none to show.
-            let bytes = vocab.bytes(*token).unwrap_or_default();
+            // A token of the target's own vocabulary always has bytes; control tokens have none to show unless asked for.
+            let bytes =
+                if self.visible.contains(token) { vocab.bytes_with_special(*token) } else { vocab.bytes(*token) };
+            let bytes = bytes.unwrap_or_default();
             let (text, stopped) = self.stops.push(&self.utf8.push(&bytes));
             let source = if index < accepted { drafted } else { Source::Target };
             self.queue.push_back(Event::Token { token: *token, text, source });
