@@ -1,31 +1,31 @@
 //! Tells Cargo what to link, in the order that linkers which read archives once need: users before what they use.
 
 use crate::{tools, vars};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The libraries of the build from top to base; a backend that was not built has no archive and is passed over.
 const ARCHIVES: &str = "llama-common llama-common-base cpp-httplib llama ggml ggml-cuda ggml-metal ggml-vulkan \
                         ggml-hip ggml-blas ggml-rpc ggml-cpu ggml-base";
 
-pub(crate) fn shim() {
+/// The shim, the library (as built in this folder, or as installed), and what they stand on.
+pub(crate) fn all(built: Option<&Path>) {
     search(Path::new(&vars::required("OUT_DIR")));
     link("static:-bundle", "llama_shim");
-}
-
-pub(crate) fn installed() {
-    vars::get(vars::LIB_DIR).iter().for_each(|folder| search(folder.as_ref()));
-    link("dylib", "llama-common llama ggml ggml-base");
-}
-
-pub(crate) fn built(build: &Path) {
-    let archives = archives(build);
-    for name in ARCHIVES.split(' ') {
-        let is = |path: &&PathBuf| path.file_stem().is_some_and(|stem| stem == name || stem == &*format!("lib{name}"));
-        if let Some(folder) = archives.iter().find(is).and_then(|path| path.parent()) {
-            search(folder);
-            link("static:-bundle", name);
-        }
+    if let Some(build) = built {
+        archives(build);
+    } else {
+        vars::get(vars::LIB_DIR).iter().for_each(|folder| search(folder.as_ref()));
+        link("dylib", "llama-common llama ggml ggml-base");
     }
+    system();
+}
+
+fn archives(build: &Path) {
+    let folder = build.join(crate::native::ARCHIVES);
+    search(&folder);
+    let is_built =
+        |name: &str| [format!("lib{name}.a"), format!("{name}.lib")].iter().any(|it| folder.join(it).is_file());
+    ARCHIVES.split(' ').filter(|name| is_built(name)).for_each(|name| link("static:-bundle", name));
     // What CMake decided, not what was asked of it.
     let cache = std::fs::read_to_string(build.join("CMakeCache.txt")).unwrap_or_default();
     if let Some(nvcc) = tools::nvcc().filter(|_| vars::feature("CUDA")) {
@@ -40,15 +40,8 @@ pub(crate) fn built(build: &Path) {
     }
 }
 
-fn archives(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
-    let kept = files.into_iter().filter(|path| path.extension().is_some_and(|kind| kind == "a" || kind == "lib"));
-    kept.chain(folders.iter().flat_map(|folder| archives(folder))).collect()
-}
-
 /// The C++ runtime, and the libraries of the operating system and of the backends' drivers.
-pub(crate) fn system() {
+fn system() {
     let (windows, apple) = (vars::target("OS", "windows"), vars::target("VENDOR", "apple"));
     let (unix, gnu) = (!windows && !apple, !apple && !vars::target("ENV", "msvc"));
     let of = |needed, kind, names| link(kind, if needed { names } else { "" });

@@ -8,8 +8,7 @@ mod tools;
 mod vars;
 
 fn main() {
-    println!("cargo:rerun-if-changed=build");
-    println!("cargo:rustc-check-cfg=cfg(llama_sys_unbuilt)");
+    println!("cargo:rerun-if-changed=build\ncargo:rustc-check-cfg=cfg(llama_sys_unbuilt)");
     let skip = [vars::DOCS_RS, vars::SKIP_NATIVE].map(vars::get) != [None, None];
     if let Err(why) = bindings::provide().and_then(|()| if skip { Ok(()) } else { library() }) {
         println!("cargo:error={why}");
@@ -28,11 +27,6 @@ fn library() -> Result<(), String> {
     let source = source::find()?;
     let built = if vars::feature("DYNAMIC") { None } else { Some(native::library(&source)) };
     native::shim(&source);
-    link::shim();
-    match built {
-        Some(folder) => link::built(&folder),
-        None => link::installed(),
-    }
-    link::system();
+    link::all(built.as_deref());
     Ok(())
 }

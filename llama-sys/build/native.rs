@@ -8,12 +8,18 @@ const SWITCHES: &str = "CUDA METAL VULKAN HIP BLAS RPC OPENMP NATIVE";
 /// Parts that are not needed, most of which the pinned package does not even carry.
 const OFF: &str = "BUILD_SHARED_LIBS LLAMA_BUILD_APP LLAMA_BUILD_EXAMPLES LLAMA_BUILD_IS_DEV LLAMA_BUILD_SERVER \
                    LLAMA_BUILD_TESTS LLAMA_BUILD_TOOLS LLAMA_OPENSSL LLAMA_SUBPROCESS GGML_CCACHE GGML_CUDA_NCCL";
-const SHIM: &str = "log context core vocab memory sampler_params sampler lookup drafters speculation nesting chat fit ext abi";
+const SHIM: &str =
+    "log context core vocab memory sampler_params sampler lookup drafters speculation nesting chat fit ext abi";
 const INCLUDE: &str = "include ggml/include common src vendor vendor/nlohmann vendor/sheredom";
 
-/// The build folder.
+/// The folder of the archives, in the build folder.
+pub(crate) const ARCHIVES: &str = "archives";
+
+/// Gives the build folder.
 pub(crate) fn library(source: &Path) -> PathBuf {
+    let build = Path::new(&vars::required("OUT_DIR")).join("build");
     let mut config = cmake::Config::new(source);
+    config.define("CMAKE_ARCHIVE_OUTPUT_DIRECTORY_RELEASE", build.join(ARCHIVES));
     config.profile("Release").build_target("llama-common").define("LLAMA_BUILD_COMMON", "ON");
     OFF.split(' ').for_each(|option| _ = config.define(option, "OFF"));
     for name in SWITCHES.split(' ') {
@@ -23,7 +29,8 @@ pub(crate) fn library(source: &Path) -> PathBuf {
         config.define("CMAKE_CUDA_COMPILER", &nvcc).define("CUDAToolkit_ROOT", tools::cuda_root(&nvcc));
     }
     vars::get(vars::CMAKE_ARGS).unwrap_or_default().split_whitespace().for_each(|it| _ = config.configure_arg(it));
-    config.build().join("build")
+    config.build();
+    build
 }
 
 pub(crate) fn shim(source: &Path) {

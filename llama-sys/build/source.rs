@@ -41,10 +41,10 @@ fn pinned_package(manifest: &Path) -> Result<PathBuf, String> {
     let output = cargo.arg("--manifest-path").arg(manifest).output().map_err(|why| format!("cargo metadata: {why}"))?;
     let packages: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     let packages = packages["packages"].as_array().into_iter().flatten().filter_map(|it| it["manifest_path"].as_str());
-    let mut roots = packages.map(|path| Path::new(path).with_file_name("llama.cpp"));
-    roots.find(|root| version(root).is_some()).ok_or_else(|| {
-        let said = String::from_utf8_lossy(&output.stderr).replace('\n', " ");
-        let cure = format!("build once with a network, or set {} to a checkout", vars::SOURCE_DIR);
-        format!("Cargo could not get the pinned source of llama.cpp; {cure}. It said: {said}")
-    })
+    let root = packages.map(|path| Path::new(path).with_file_name("llama.cpp")).find(|root| version(root).is_some());
+    let said = String::from_utf8_lossy(&output.stderr).replace('\n', " ");
+    root.ok_or(format!(
+        "Cargo cannot get the source of llama.cpp; build once with a network, or set {}: {said}",
+        vars::SOURCE_DIR
+    ))
 }
