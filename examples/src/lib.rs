@@ -1,1 +1,15 @@
-//! What the programs share.
+//! What the programs `generate` and `chat` have in common: arguments, loading with progress, output, errors.
+
+pub mod args;
+pub mod chat;
+pub mod colour;
+pub mod failure;
+pub mod interrupt;
+pub mod load;
+pub mod logging;
+pub mod output;
+pub mod progress;
+pub mod prompt;
+pub mod report;
+
+pub use failure::{Failure, start};

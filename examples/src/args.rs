@@ -1,0 +1,188 @@
+//! The arguments that both programs take.
+
+mod parse;
+
+pub use parse::Methods;
+
+use crate::colour::ColourChoice;
+use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
+use llama_spec::Model;
+use llama_spec::context::ContextOptions;
+use llama_spec::options::GpuLayers;
+use llama_spec::sample::SamplerOptions;
+use llama_spec::spec::{Method, SpecConfig};
+use std::path::PathBuf;
+
+/// The longest context that is taken without being asked for, in tokens: memory grows with it.
+const DEFAULT_CONTEXT: u32 = 4096;
+
+/// The models, and how they are run.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Model")]
+pub struct ModelArgs {
+    /// The model: a GGUF file, or the first part of a split one
+    #[arg(short, long, value_name = "FILE")]
+    pub model: PathBuf,
+
+    /// A smaller model with the same vocabulary, which guesses ahead for the first one
+    #[arg(short, long, value_name = "FILE")]
+    pub draft: Option<PathBuf>,
+
+    /// Room for prompt and answer together, in tokens; 0 is what the model was trained for
+    /// [default: what it was trained for, at most 4096]
+    #[arg(short, long, value_name = "N", allow_negative_numbers = true)]
+    pub context: Option<u32>,
+
+    /// Threads to compute with [default: one for each processor, at most 16]
+    #[arg(short, long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=512))]
+    pub threads: Option<u32>,
+
+    /// Layers of the model to keep on GPUs: a number, `all`, or `auto` for all of them if there is a GPU
+    #[arg(long, visible_alias = "ngl", value_name = "N", default_value = "auto", allow_negative_numbers = true, value_parser = parse::gpu_layers)]
+    pub gpu_layers: GpuLayers,
+
+    /// Layers of the draft to keep on GPUs [default: as --gpu-layers]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parse::gpu_layers)]
+    pub draft_gpu_layers: Option<GpuLayers>,
+
+    /// The most tokens handed to the model in one call
+    #[arg(long, value_name = "N", default_value_t = 2048, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub batch: u32,
+
+    /// The most tokens of a prompt computed at once: more is faster and takes more memory
+    #[arg(long, value_name = "N", default_value_t = 512, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub ubatch: u32,
+}
+
+impl ModelArgs {
+    /// The options of the target's context.
+    pub fn context_options(&self, target: &Model) -> ContextOptions {
+        let trained = target.trained_context();
+        let usual = if trained == 0 { DEFAULT_CONTEXT } else { trained.min(DEFAULT_CONTEXT) };
+        let options = ContextOptions::default()
+            .length_per_slot(self.context.unwrap_or(usual))
+            .batch(self.batch)
+            .micro_batch(self.ubatch.min(self.batch));
+        match self.threads {
+            Some(threads) => options.threads(threads),
+            None => options,
+        }
+    }
+}
+
+/// How to speculate.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Speculation")]
+pub struct SpecArgs {
+    /// How to guess ahead: llama.cpp's names separated by commas, the first that has a guess is taken; or `none`
+    ///
+    /// ngram-simple, ngram-map-k, ngram-map-k4v, ngram-mod and ngram-cache look up what followed the same words earlier in
+    /// the text and need nothing. draft-simple asks the model of --draft. The text stays the same with any of them.
+    /// [default: draft-simple with --draft, otherwise ngram-mod]
+    #[arg(short, long, value_name = "METHODS")]
+    pub spec: Option<Methods>,
+
+    /// The longest guess in tokens [default: 4 of a draft model, 12 of the others]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub draft_max: Option<u32>,
+}
+
+impl SpecArgs {
+    /// Whether methods and models go together, as far as it is known before anything is loaded.
+    ///
+    /// # Errors
+    /// A sentence with what to change.
+    pub fn check(&self, has_draft: bool) -> Result<(), String> {
+        let methods = self.methods(has_draft);
+        if methods.0.contains(&Method::DraftSimple) && !has_draft {
+            return Err("--spec draft-simple needs a draft model: give one with --draft FILE".into());
+        }
+        if has_draft && !methods.0.is_empty() && methods.0.iter().all(|method| method.is_lookup()) {
+            return Err(format!(
+                "--spec {methods} does not use the model of --draft: add draft-simple, or leave --draft out"
+            ));
+        }
+        Ok(())
+    }
+
+    /// The methods: those asked for, or the default.
+    pub fn methods(&self, has_draft: bool) -> Methods {
+        let usual = if has_draft { Method::DraftSimple } else { Method::NgramMod };
+        self.spec.clone().unwrap_or_else(|| Methods(vec![usual]))
+    }
+
+    /// The settings for these methods.
+    pub fn config(&self, methods: Methods) -> SpecConfig {
+        let mut config = SpecConfig::new(methods.0);
+        let Some(longest) = self.draft_max else { return config };
+        config.draft_max = longest;
+        config.draft_model.max = longest;
+        // A lookup shorter than what it looks up would find nothing; what is too long is cut to `draft_max`.
+        let long = longest as u16;
+        for map in [&mut config.ngram_simple, &mut config.ngram_map_k, &mut config.ngram_map_k4v] {
+            map.draft = long.max(map.lookup);
+        }
+        config.ngram_mod.max = long.max(config.ngram_mod.min);
+        config
+    }
+}
+
+/// How tokens are chosen, apart from the temperature, whose default is not the same in both programs.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Sampling")]
+pub struct SamplingArgs {
+    /// The number that random choices start from; the same one gives the same text [default: a new one each time]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(..i64::from(u32::MAX)))]
+    pub seed: Option<u32>,
+
+    /// Keep the N most probable tokens; 0 switches it off
+    #[arg(long, value_name = "N", default_value_t = 40, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(..=i64::from(i32::MAX)))]
+    pub top_k: u32,
+
+    /// Keep the most probable tokens that together have this probability; 1 switches it off
+    #[arg(long, value_name = "P", default_value_t = 0.95, allow_negative_numbers = true, value_parser = parse::probability)]
+    pub top_p: f32,
+
+    /// Keep tokens that are at least this probable in relation to the most probable one; 0 switches it off
+    #[arg(long, value_name = "P", default_value_t = 0.05, allow_negative_numbers = true, value_parser = parse::probability)]
+    pub min_p: f32,
+
+    /// End the text before this string (may be repeated)
+    #[arg(long, value_name = "STRING", allow_hyphen_values = true, value_parser = NonEmptyStringValueParser::new())]
+    pub stop: Vec<String>,
+}
+
+impl SamplingArgs {
+    /// The options for this temperature.
+    pub fn options(&self, temperature: f32) -> SamplerOptions {
+        if temperature == 0.0 {
+            // The filters always leave the most probable token, so they change nothing here.
+            return SamplerOptions::greedy();
+        }
+        let mut options = SamplerOptions::default().temperature(temperature);
+        (options.seed, options.top_k, options.top_p, options.min_p) = (self.seed, self.top_k, self.top_p, self.min_p);
+        options
+    }
+}
+
+/// What is shown.
+#[derive(Args, Clone, Copy, Debug)]
+#[command(next_help_heading = "Output")]
+pub struct ShowArgs {
+    /// When to use colours; text that was guessed and found right is green
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
+    pub color: ColourChoice,
+
+    /// Show llama.cpp's log on standard error; RUST_LOG chooses more exactly, such as RUST_LOG=llama.cpp=warn
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+/// Reads a temperature: 0, or a number that llama.cpp can divide by.
+///
+/// # Errors
+/// A sentence with what is allowed.
+pub fn temperature(text: &str) -> Result<f32, String> {
+    parse::temperature(text)
+}

@@ -1,0 +1,82 @@
+//! Values of arguments: what is out of range is refused here, with the range, before a model is loaded.
+
+use llama_spec::options::GpuLayers;
+use llama_spec::spec::Method;
+use std::fmt;
+use std::str::FromStr;
+
+/// A list of speculative methods as the user writes it; empty for `none`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Methods(pub Vec<Method>);
+
+impl FromStr for Methods {
+    type Err = llama_spec::Error;
+
+    fn from_str(list: &str) -> Result<Self, Self::Err> {
+        Method::parse_list(list).map(Self)
+    }
+}
+
+impl fmt::Display for Methods {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.as_slice() {
+            [] => f.write_str("none"),
+            methods => f.write_str(&methods.iter().map(|method| method.name()).collect::<Vec<_>>().join(",")),
+        }
+    }
+}
+
+pub(super) fn temperature(text: &str) -> Result<f32, String> {
+    let allowed = |value: &f32| *value == 0.0 || (0.0001..=1000.0).contains(value);
+    let number = text.parse().ok().filter(allowed);
+    number.ok_or_else(|| "expected 0 (always the most probable token) or a number from 0.0001 to 1000".into())
+}
+
+pub(super) fn probability(text: &str) -> Result<f32, String> {
+    let number = text.parse().ok().filter(|value| (0.0..=1.0).contains(value));
+    number.ok_or_else(|| "expected a number from 0 to 1".into())
+}
+
+pub(super) fn gpu_layers(text: &str) -> Result<GpuLayers, String> {
+    match text {
+        "auto" => Ok(GpuLayers::Auto),
+        "all" => Ok(GpuLayers::All),
+        count => {
+            count.parse().map(GpuLayers::Count).map_err(|_| "expected `auto`, `all`, or a number of layers".into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_ranges() {
+        for good in ["0", "0.7", "1000", "1e-4"] {
+            assert_eq!(temperature(good), Ok(good.parse().unwrap()));
+        }
+        for bad in ["-1", "NaN", "inf", "0.00001", "1001", "", "warm", "1,5"] {
+            assert!(temperature(bad).is_err(), "{bad}");
+        }
+        for bad in ["-0.1", "1.1", "nan", "x"] {
+            assert!(probability(bad).is_err(), "{bad}");
+        }
+        assert_eq!((probability("0"), probability("1")), (Ok(0.0), Ok(1.0)));
+    }
+
+    #[test]
+    fn layers_are_a_number_or_a_word() {
+        assert_eq!(gpu_layers("auto"), Ok(GpuLayers::Auto));
+        assert_eq!(gpu_layers("all"), Ok(GpuLayers::All));
+        assert_eq!(gpu_layers("20"), Ok(GpuLayers::Count(20)));
+        assert!(gpu_layers("-1").is_err() && gpu_layers("most").is_err());
+    }
+
+    #[test]
+    fn lists_of_methods_lead_back() {
+        for list in ["none", "ngram-mod", "ngram-simple,draft-simple"] {
+            assert_eq!(list.parse::<Methods>().unwrap().to_string(), list);
+        }
+    }
+}
