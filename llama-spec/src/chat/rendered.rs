@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::ffi::chat::{RawChat, RawTemplates};
 use crate::sample::{Grammar, ReasoningTags, SamplerOptions, TemplateGrammar, Trigger};
 use crate::token::Token;
+use llama_sys as sys;
 use serde::Deserialize;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,6 +15,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Rendered {
     templates: Arc<RawTemplates>,
     inputs: String,
+    /// The request's own grammar, which most templates pass over.
+    grammar: Option<String>,
     form: Form,
     /// The handle this was read from, for the first parser; others render again.
     spare: Mutex<Option<RawChat>>,
@@ -25,6 +28,8 @@ struct Form {
     prompt: String,
     #[serde(default)]
     grammar: String,
+    #[serde(default)]
+    grammar_kind: u32,
     #[serde(default)]
     grammar_lazy: bool,
     #[serde(default)]
@@ -55,10 +60,10 @@ struct TriggerForm {
 }
 
 impl Rendered {
-    pub(super) fn new(templates: Arc<RawTemplates>, inputs: String) -> Result<Self> {
+    pub(super) fn new(templates: Arc<RawTemplates>, inputs: String, grammar: Option<String>) -> Result<Self> {
         let chat = RawChat::new(&templates, &inputs).map_err(chat_error)?;
         let form = parse(&chat.rendered().map_err(chat_error)?)?;
-        Ok(Self { templates, inputs, form, spare: Mutex::new(Some(chat)) })
+        Ok(Self { templates, inputs, grammar, form, spare: Mutex::new(Some(chat)) })
     }
 
     /// The text to generate from. It has the special tokens of the template in it, so tokenize it with
@@ -97,12 +102,17 @@ impl Rendered {
     /// What the answer must keep to: the schema or grammar of the request, or the form of tool calls.
     pub fn grammar(&self) -> Option<Grammar> {
         let form = &self.form;
-        let template = || TemplateGrammar {
-            gbnf: form.grammar.clone(),
-            lazy: form.grammar_lazy,
-            triggers: form.triggers.iter().filter_map(TriggerForm::trigger).collect(),
-        };
-        (!form.grammar.is_empty()).then(|| Grammar::Template(template()))
+        if form.grammar.is_empty() {
+            return self.grammar.clone().map(Grammar::Gbnf);
+        }
+        let (gbnf, lazy) = (form.grammar.clone(), form.grammar_lazy);
+        let triggers = form.triggers.iter().filter_map(TriggerForm::trigger).collect();
+        // A grammar of the request's own begins with the answer, whatever the template has put before it.
+        Some(match form.grammar_kind {
+            sys::LSYS_GRAMMAR_USER if lazy => Grammar::Lazy { gbnf, triggers },
+            sys::LSYS_GRAMMAR_USER => Grammar::Gbnf(gbnf),
+            _ => Grammar::Template(TemplateGrammar { gbnf, lazy, triggers }),
+        })
     }
 
     /// Texts of control tokens that are part of the answer, such as those around tool calls: they must be shown to the
@@ -134,7 +144,6 @@ impl Rendered {
 
 impl TriggerForm {
     fn trigger(&self) -> Option<Trigger> {
-        use llama_sys as sys;
         match self.kind {
             sys::LSYS_TRIGGER_TOKEN => self.token.map(|id| Trigger::Token(Token::new(id))),
             sys::LSYS_TRIGGER_WORD => Some(Trigger::Word(self.value.clone())),

@@ -85,7 +85,7 @@ impl ChatTemplate {
     pub fn render(&self, request: &ChatRequest) -> Result<Rendered> {
         request.validate()?;
         let inputs = serde_json::to_string(request).map_err(|error| chat_error(Failure::new(error.to_string())))?;
-        Rendered::new(Arc::clone(&self.0), inputs)
+        Rendered::new(Arc::clone(&self.0), inputs, request.grammar.clone())
     }
 }
 

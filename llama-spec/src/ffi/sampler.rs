@@ -230,7 +230,7 @@ struct Arrays {
 impl Arrays {
     fn new(options: &SamplerOptions, prepared: &Prepared, texts: &Texts) -> Self {
         let pointers = |strings: &[CString]| strings.iter().map(|string| string.as_ptr()).collect();
-        let mut stages: Vec<_> = options.stages.iter().map(|stage| raw_stage(*stage)).collect();
+        let mut stages: Vec<_> = options.effective_stages().map(raw_stage).collect();
         if options.adaptive_p.is_some() {
             stages.push(sys::LSYS_STAGE_ADAPTIVE_P);
         }

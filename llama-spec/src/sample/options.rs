@@ -25,7 +25,7 @@ pub struct SamplerOptions {
     /// default, takes a new one each time.
     pub seed: Option<u32>,
     /// Divides the logits, 0.0001 to 1000: below 1 the probable tokens gain, above 1 they lose. 0 leaves only the most
-    /// probable token. Default 0.8.
+    /// probable token, and the filters that would keep it anyway do not run. Default 0.8.
     pub temperature: f32,
     /// A temperature that follows the entropy. Default: fixed.
     pub dynamic_temperature: Option<DynamicTemperature>,
@@ -169,6 +169,14 @@ impl SamplerOptions {
         self.logit_bias.retain(|entry| entry.token != token);
         self.logit_bias.push(LogitBias { token, bias });
         self
+    }
+
+    /// The stages that can change which token is taken: with the temperature at 0, filters that never remove the most
+    /// probable one are a waste of time.
+    pub(crate) fn effective_stages(&self) -> impl Iterator<Item = Stage> {
+        let wasted = |stage: &Stage| matches!(stage, Stage::TopNSigma | Stage::TopK | Stage::TopP | Stage::MinP);
+        let certain = self.is_greedy() && self.temperature == 0.0;
+        self.stages.iter().copied().filter(move |stage| !(certain && wasted(stage)))
     }
 
     /// Whether the most probable token is always taken, without drawing.
