@@ -74,3 +74,45 @@ fn split(dir: &Path, name: &str) -> io::Result<Vec<PathBuf>> {
     fs::create_dir_all(&dir)?;
     Llama::target(1).gguf().write_split(&dir, "model", 3)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::gguf::{Gguf, split_name};
+
+    #[test]
+    fn every_kind_is_there_and_no_whole_model() {
+        let dir = tempfile::tempdir().unwrap();
+        let all = all(dir.path()).unwrap();
+        assert_eq!(all.iter().map(|broken| broken.name).collect::<HashSet<_>>().len(), all.len());
+        let whole = fs::read(Llama::target(1).cached().unwrap()).unwrap();
+        for broken in &all {
+            match broken.name {
+                "missing" => assert!(!broken.path.exists()),
+                "directory" => assert!(broken.path.is_dir()),
+                _ => assert!(fs::read(&broken.path).unwrap() != whole, "{}", broken.name),
+            }
+        }
+        assert!(!dir.path().join("part-missing").join(split_name("model", 1, 3)).exists());
+        assert!(dir.path().join("second-part").join(split_name("model", 0, 3)).exists());
+    }
+
+    #[test]
+    fn truncations_cut_where_they_say() {
+        let dir = tempfile::tempdir().unwrap();
+        let all = all(dir.path()).unwrap();
+        let size =
+            |name: &str| fs::metadata(&all.iter().find(|broken| broken.name == name).unwrap().path).unwrap().len();
+        let model = Llama::target(1);
+        let header = model.gguf().file_size() - model.gguf().data_size();
+        assert!(size("truncated-metadata") < header && size("truncated-tensor-table") < header);
+        assert!(size("truncated-data") > header);
+        assert_eq!(size("truncated-last-byte"), Gguf::file_size(&model.gguf()) - 1);
+
+        let path = dir.path().join("cut.gguf");
+        truncated(&model, &path, 1000).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), fs::read(model.cached().unwrap()).unwrap()[..1000]);
+    }
+}

@@ -14,3 +14,6 @@ pub use file::file;
 pub use llama::{CHAT_TEMPLATE, Llama, Shape};
 pub use named::{Named, bench_draft, bench_target, named};
 pub use rounds::{Acceptance, Round};
+
+#[cfg(test)]
+mod tests;

@@ -103,7 +103,10 @@ impl<'a> Tensor<'a> {
         make_row: impl Fn(u64, &mut [f32]) + Send + Sync + 'a,
     ) -> Self {
         let quantized = matches!(kind, TensorType::Q8_0 | TensorType::Q4_1);
-        assert!(!quantized || row_length % BLOCK as u64 == 0, "{kind} needs rows of whole blocks, got {row_length}");
+        assert!(
+            !quantized || row_length.is_multiple_of(BLOCK as u64),
+            "{kind} needs rows of whole blocks, got {row_length}"
+        );
         Self { name: name.into(), shape: vec![row_length, rows], kind, make_row: Box::new(make_row) }
     }
 

@@ -89,11 +89,10 @@ impl Llama {
     /// the first wrong one are never accepted, and lower the ratio of accepted to drafted tokens.
     /// [`speculate`](Self::speculate) gives the numbers to expect, exactly.
     ///
-    /// Where the target [recalls](Self::with_recall), so does the draft; tokens are then not equally frequent, and the
-    /// share holds about. A draft made of a draft counts from the target.
+    /// Where the target [recalls](Self::with_recall), so does the draft; tokens are then only about equally frequent, and
+    /// the rate is about the share. A draft of a draft counts from the target.
     pub fn draft(&self, acceptance: f64) -> Self {
-        let width = if self.recall.is_some() { self.shape.width } else { self.shape.width / 2 };
-        let head_width = self.head_width();
+        let (width, head_width) = (self.shape.width / 2, self.head_width());
         let shape = Shape {
             layers: 1,
             width,
@@ -154,17 +153,17 @@ impl Llama {
         self
     }
 
-    /// Makes the text depend on earlier tokens: every token has two successors, and attention to the tokens 2, 5 and 11
-    /// positions before it chooses between them. Text repeats only after a long time, n-gram look-ups are sometimes
-    /// wrong, and wrong content in the cache changes the text. [`next`](Self::next) stays exact.
+    /// Makes the text depend on an earlier token: every token has two successors, and attention to the token 28
+    /// positions before it chooses between them. The text repeats only after thousands of tokens, n-gram look-ups are
+    /// often wrong, and wrong content in the cache changes the text. [`next`](Self::next) stays exact.
     pub fn with_recall(self) -> Self {
-        self.with_recall_of(&[2, 5, 11])
+        self.with_recall_of(28)
     }
 
-    /// [`with_recall`](Self::with_recall) with an odd number of other lags in tokens, at most one a head. Heads 32 wide
-    /// can tell lags up to 11.
-    pub fn with_recall_of(mut self, lags: &[u32]) -> Self {
-        self.recall = Some(Recall::new(lags, self.head_width(), self.shape.context_length));
+    /// [`with_recall`](Self::with_recall) with another lag in tokens. Panics where attention cannot tell it from its
+    /// neighbours; most up to 28 are good. To be called after the shape is set.
+    pub fn with_recall_of(mut self, lag: usize) -> Self {
+        self.recall = Some(Recall::new(lag, self.head_width(), self.shape.context_length));
         self
     }
 
@@ -218,10 +217,10 @@ impl Llama {
     /// alone decides.
     pub fn next(&self, context: &[u32]) -> u32 {
         let last = *context.last().expect("a model needs a token to continue from");
-        let Some(recall) = &self.recall else { return self.successor(last) };
-        let signs: Vec<i32> = context.iter().map(|&token| recall::sign(self.vocabulary.byte(token))).collect();
-        let [above, below] = recall::successors(&self.chain, self.vocabulary.byte(last));
-        self.token(if recall.vote(&signs) > 0 { above } else { below })
+        let (plus, minus) = self.possible_next(last);
+        let Some(recall) = &self.recall else { return plus };
+        let read = self.vocabulary.byte(context[recall.place(context)]);
+        if recall::sign(read) > 0 { plus } else { minus }
     }
 
     /// The fixed successor of `token` in a model without recall.
@@ -317,12 +316,13 @@ impl Llama {
         self.chat_template.as_deref()
     }
 
-    /// The tokens that may follow `token`: one, or with recall two.
-    pub(super) fn possible_next(&self, token: u32) -> Vec<u32> {
+    /// The tokens that may follow `token`: with recall one for each sign, else the same twice.
+    pub(super) fn possible_next(&self, token: u32) -> (u32, u32) {
         let byte = self.vocabulary.byte(token);
-        match self.recall {
-            None => vec![self.successor(token)],
-            Some(_) => recall::successors(&self.chain, byte).map(|next| self.token(next)).to_vec(),
-        }
+        let [plus, minus] = match self.recall {
+            None => [self.chain.next(byte); 2],
+            Some(_) => recall::successors(&self.chain, byte),
+        };
+        (self.token(plus), self.token(minus))
     }
 }

@@ -1,12 +1,12 @@
-//! Text that depends on earlier tokens: attention heads that look a fixed number of tokens back and vote.
+//! Text that depends on an earlier token: an attention head that looks a fixed number of tokens back.
 //!
 //! With the successor function alone, a cache with wrong content changes no token, so rollback faults stay hidden.
-//! Here every token has two possible successors, one of each of two classes of characters. For each lag, a head of the
-//! first layer attends to exactly the token that many positions back and reads a sign from it; the sum of the signs
-//! chooses the class. Wrong, missing or doubled cache entries at those positions change the text.
+//! Here every token has two possible successors, one of each of two classes of characters. One head of the first layer
+//! attends to exactly the token `lag` positions back and reads a sign from it, and the sign chooses the class. A wrong,
+//! missing or doubled cache entry there changes the text.
 //!
-//! How a head finds a position: its query and all keys are constant vectors, which rotary embedding turns into a score
-//! that depends on the distance alone: the sum over the frequencies of `cos(frequency * (distance - lag))`. It is
+//! How the head finds its position: its query and all keys are constant vectors, which rotary embedding turns into a
+//! score that depends on the distance alone: the sum over the frequencies of `cos(frequency * (distance - lag))`. It is
 //! largest at the lag.
 
 use std::sync::LazyLock;
@@ -14,70 +14,48 @@ use std::sync::LazyLock;
 use super::chain::{Chain, Next};
 use crate::rng::Rng;
 
-/// The rotary base of zoo models; llama.cpp's default.
-pub(super) const ROPE_BASE: f64 = 10_000.0;
-/// Attention score per unit of the sum of cosines: a difference of 0.1 in the sum is a factor of 36,000 in weight.
-pub(super) const GAIN: f64 = 105.0;
+/// Attention score per unit of the sum of cosines: a difference of [`GAP`] is a factor of 160,000 in weight.
+const GAIN: f64 = 240.0;
 /// The least difference between the best and the second-best position.
-const GAP: f64 = 0.1;
+const GAP: f64 = 0.05;
 
-/// How far back the heads look, in tokens before the last: an odd number of lags, so that votes are never even.
+/// How far back the head looks.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Recall {
-    lags: Vec<u32>,
+    lag: usize,
     head_width: u32,
-    /// For each lag: the distance that the head finds when the last token has 0, 1, 2... tokens before it, as long as
-    /// there are fewer than the lag.
-    early: Vec<Vec<usize>>,
+    /// The distance that the head finds when the last token has 0, 1, 2... tokens before it, up to `lag - 1`.
+    early: Vec<usize>,
 }
 
 impl Recall {
-    /// Heads of width `head_width` with these lags. Panics for lags that such a head cannot tell from others within
-    /// `context_length` tokens.
-    pub(super) fn new(lags: &[u32], head_width: u32, context_length: u32) -> Self {
-        assert!(lags.len() % 2 == 1, "an odd number of lags, so that votes are never even: {lags:?}");
-        let early = lags
-            .iter()
-            .map(|&lag| {
-                let scores: Vec<f64> = (0..context_length.max(lag + 1))
-                    .map(|distance| {
-                        frequencies(head_width).map(|f| (f * (f64::from(distance) - f64::from(lag))).cos()).sum()
-                    })
-                    .collect();
-                assert_eq!(best(&scores, lag), lag as usize);
-                (1..=lag as usize).map(|known| best(&scores[..known], lag)).collect()
-            })
+    /// A head of width `head_width` that looks `lag` tokens back. Panics for a lag that such a head cannot tell from
+    /// others within `context_length` tokens.
+    pub(super) fn new(lag: usize, head_width: u32, context_length: u32) -> Self {
+        let scores: Vec<f64> = (0..=lag.max(context_length as usize))
+            .map(|distance| frequencies(head_width).map(|f| (f * (distance as f64 - lag as f64)).cos()).sum())
             .collect();
-        Self { lags: lags.to_vec(), head_width, early }
+        assert_eq!(best(&scores, lag), lag);
+        let early = (1..=lag).map(|known| best(&scores[..known], lag)).collect();
+        Self { lag, head_width, early }
     }
 
-    /// The lags, one a head.
-    pub(super) fn lags(&self) -> &[u32] {
-        &self.lags
-    }
-
-    /// The query of the head with `lag`: pairs of numbers, one a rotary frequency, for keys of `(1, 0)` pairs.
-    pub(super) fn query(&self, lag: u32) -> Vec<f32> {
+    /// Entry `index` of the query: pairs of numbers, one a rotary frequency, for keys of `(1, 0)` pairs.
+    pub(super) fn query(&self, index: usize) -> f32 {
         // llama.cpp divides scores by the square root of the width
         let gain = GAIN * f64::from(self.head_width).sqrt();
-        frequencies(self.head_width)
-            .flat_map(|frequency| {
-                let angle = frequency * f64::from(lag);
-                [(gain * angle.cos()) as f32, (-gain * angle.sin()) as f32]
-            })
-            .collect()
+        let angle = frequency(self.head_width, index as u32 / 2) * self.lag as f64;
+        (gain * if index.is_multiple_of(2) { angle.cos() } else { -angle.sin() }) as f32
     }
 
-    /// The sum of the signs that the heads read from a context, given as the signs of its tokens in order.
-    pub(super) fn vote(&self, signs: &[i32]) -> i32 {
-        let before = signs.len() - 1;
-        let distances =
-            self.lags.iter().zip(&self.early).map(|(&lag, early)| early.get(before).copied().unwrap_or(lag as usize));
-        distances.map(|distance| signs[before - distance]).sum()
+    /// The place in `context`, which holds a token, of the token whose sign the head reads.
+    pub(super) fn place(&self, context: &[u32]) -> usize {
+        let before = context.len() - 1;
+        before - self.early.get(before).unwrap_or(&self.lag)
     }
 }
 
-/// The possible successors of a token: for a vote above 0 and below 0.
+/// The possible successors of a token: for signs 1 and -1.
 pub(super) fn successors(chain: &Chain, byte: Option<u8>) -> [Next; 2] {
     if chain.end_after().is_some() && chain.end_after() == byte {
         return [chain.next(byte); 2];
@@ -97,12 +75,12 @@ pub(super) fn successors(chain: &Chain, byte: Option<u8>) -> [Next; 2] {
     })
 }
 
-/// The class of a token: 1 and -1 for the successors at votes above and below 0, 0 for tokens outside of the cycle.
+/// The class of a token: 1 and -1 for the successors at these signs, 0 for tokens outside of the cycle.
 pub(super) fn class(chain: &Chain, byte: Option<u8>) -> i32 {
     chain.place(byte).map_or(0, |place| if place % 2 == 0 { 1 } else { -1 })
 }
 
-/// The sign that heads read from a token: fixed, for half of the bytes 1 and for the other half -1.
+/// The sign that the head reads from a token: fixed; 1 for half of the bytes and -1 for the other half.
 pub(super) fn sign(byte: Option<u8>) -> i32 {
     static SIGNS: LazyLock<Vec<i32>> = LazyLock::new(|| {
         let mut signs = [[1; 128], [-1; 128]].concat();
@@ -112,12 +90,22 @@ pub(super) fn sign(byte: Option<u8>) -> i32 {
     byte.map_or(1, |byte| SIGNS[usize::from(byte)])
 }
 
+/// The rotary base of a model: neighbouring frequencies are in the same ratio in heads of every width, and the slowest
+/// of 32 is fast enough to tell neighbouring positions.
+pub(super) fn rope_base(head_width: u32) -> f64 {
+    10f64.powf(f64::from(head_width) / 16.0)
+}
+
 fn frequencies(head_width: u32) -> impl Iterator<Item = f64> {
-    (0..head_width / 2).map(move |pair| ROPE_BASE.powf(-2.0 * f64::from(pair) / f64::from(head_width)))
+    (0..head_width / 2).map(move |pair| frequency(head_width, pair))
+}
+
+fn frequency(head_width: u32, pair: u32) -> f64 {
+    rope_base(head_width).powf(-2.0 * f64::from(pair) / f64::from(head_width))
 }
 
 /// The distance with the largest score. Panics where the second is too near to it.
-fn best(scores: &[f64], lag: u32) -> usize {
+fn best(scores: &[f64], lag: usize) -> usize {
     let mut order: Vec<usize> = (0..scores.len()).collect();
     order.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
     if let [first, second, ..] = order[..] {

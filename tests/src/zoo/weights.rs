@@ -1,4 +1,4 @@
-//! The tensors of a [`Llama`]: a known embedding and head, random layers, and the heads of recall.
+//! The tensors of a [`Llama`]: a known embedding and head, random layers, and the head of recall.
 
 use super::{
     llama::Llama,
@@ -10,11 +10,11 @@ use crate::{
 };
 
 /// Entries of the embedding that random weights never write to, counted from the end. With recall they hold a constant,
-/// the sign of the token, and the sum of the votes.
+/// the sign of the token, and the sign that the head read.
 const RESERVED: usize = 3;
 const CONSTANT: usize = 3;
 const SIGN: usize = 2;
-const VOTE: usize = 1;
+const READ: usize = 1;
 
 /// Describes the whole file of `model`.
 pub(super) fn gguf(model: &Llama) -> Gguf<'_> {
@@ -34,7 +34,7 @@ pub(super) fn gguf(model: &Llama) -> Gguf<'_> {
         .set("llama.attention.head_count_kv", kv_heads)
         .set("llama.attention.layer_norm_rms_epsilon", 1e-5f32)
         .set("llama.rope.dimension_count", width / heads)
-        .set("llama.rope.freq_base", recall::ROPE_BASE as f32)
+        .set("llama.rope.freq_base", recall::rope_base(model.head_width()) as f32)
         .set("llama.vocab_size", model.vocabulary().size());
     model.vocabulary().describe(&mut gguf);
     if let Some(template) = model.chat_template() {
@@ -56,7 +56,7 @@ pub(super) fn gguf(model: &Llama) -> Gguf<'_> {
 }
 
 /// The direction in the embedding that stands for `token` as a successor: random signs, so all directions have one
-/// length and any two are nearly at right angles.
+/// length, any two are nearly at right angles, and every type of weights holds them exactly.
 fn direction(model: &Llama, token: u32, magnitude: f32, row: &mut [f32]) {
     let free = row.len() - RESERVED;
     row[free..].fill(0.0);
@@ -64,30 +64,29 @@ fn direction(model: &Llama, token: u32, magnitude: f32, row: &mut [f32]) {
 }
 
 fn embedding(model: &Llama, token: u32, row: &mut [f32]) {
-    let free = row.len() - RESERVED;
-    let possible = model.possible_next(token);
-    direction(model, possible[0], 1.0, row);
-    if let [_, second] = possible[..] {
-        let mut other = vec![0.0; row.len()];
-        direction(model, second, 1.0, &mut other);
-        row.iter_mut().zip(&other).for_each(|(x, y)| *x += y);
-        // Back to the length of one direction, so that what the norm makes of the reserved entries is known
-        let length = row[..free].iter().map(|x| x * x).sum::<f32>().sqrt();
-        row[..free].iter_mut().for_each(|x| *x *= (free as f32).sqrt() / length);
-    }
+    let (plus, minus) = model.possible_next(token);
+    direction(model, plus, 1.0, row);
     if model.recall().is_some() {
-        row[free + RESERVED - CONSTANT] = 1.0;
-        row[free + RESERVED - SIGN] = recall::sign(model.vocabulary().byte(token)) as f32;
+        // Each class of successors has a half of the entries.
+        let half = row.len() / 2;
+        let mut other = vec![0.0; row.len()];
+        direction(model, minus, 1.0, &mut other);
+        row[half..].copy_from_slice(&other[half..]);
+        row[2 * half - CONSTANT] = 1.0;
+        row[2 * half - SIGN] = recall::sign(model.vocabulary().byte(token)) as f32;
     }
 }
 
 fn head(model: &Llama, token: u32, row: &mut [f32]) {
-    let width = row.len();
-    direction(model, token, model.peak() / width as f32, row);
-    if model.recall().is_some() {
-        // Half the peak up for one class and down for the other, at the smallest vote
-        let class = recall::class(model.chain(), model.vocabulary().byte(token));
-        row[width - VOTE] = class as f32 * model.peak() / 2.0;
+    let (width, scale) = (row.len(), model.peak() / row.len() as f32);
+    match model.recall().map(|_| recall::class(model.chain(), model.vocabulary().byte(token))) {
+        None | Some(0) => direction(model, token, scale, row),
+        Some(class) => {
+            direction(model, token, scale * 2.0, row);
+            row[if class > 0 { width / 2..width } else { 0..width / 2 }].fill(0.0);
+            // Half the peak up for one class and down for the other
+            row[width - READ] = class as f32 * model.peak() / 2.0;
+        }
     }
 }
 
@@ -129,54 +128,47 @@ fn add_layer<'a>(gguf: &mut Gguf<'a>, model: &'a Llama, layer: u32) {
 /// Fills a row of a layer's matrix that is not random, and says whether it did.
 type Built = fn(&Llama, layer: u32, index: usize, row: &mut [f32]) -> bool;
 
-/// The recall of a model in the layer that does it.
+/// The recall of a model in the layer that does it, with its first head.
 fn recall_of(model: &Llama, layer: u32) -> Option<&Recall> {
     model.recall().filter(|_| layer == 0)
 }
 
 fn built_query(model: &Llama, layer: u32, index: usize, row: &mut [f32]) -> bool {
-    let head_width = model.head_width() as usize;
-    let lag = recall_of(model, layer).and_then(|recall| Some((recall, *recall.lags().get(index / head_width)?)));
-    let Some((recall, lag)) = lag else { return false };
-    row.fill(0.0);
-    row[row.len() - CONSTANT] = recall.query(lag)[index % head_width];
-    true
-}
-
-/// Whether `index` is a row of a key or value head that a head of recall uses.
-fn serves_recall(model: &Llama, layer: u32, index: usize) -> bool {
-    let group = (model.shape().heads / model.shape().kv_heads) as usize;
-    recall_of(model, layer).is_some_and(|recall| index / model.head_width() as usize * group < recall.lags().len())
+    let recall = recall_of(model, layer).filter(|_| index < model.head_width() as usize);
+    if let Some(recall) = recall {
+        row.fill(0.0);
+        row[row.len() - CONSTANT] = recall.query(index);
+    }
+    recall.is_some()
 }
 
 fn built_key(model: &Llama, layer: u32, index: usize, row: &mut [f32]) -> bool {
-    let built = serves_recall(model, layer, index);
+    let built = recall_of(model, layer).is_some() && index < model.head_width() as usize;
     if built {
         row.fill(0.0);
-        row[row.len() - CONSTANT] = if index % 2 == 0 { 1.0 } else { 0.0 };
+        row[row.len() - CONSTANT] = if index.is_multiple_of(2) { 1.0 } else { 0.0 };
     }
     built
 }
 
 fn built_value(model: &Llama, layer: u32, index: usize, row: &mut [f32]) -> bool {
-    let built = serves_recall(model, layer, index);
+    let built = recall_of(model, layer).is_some() && index < model.head_width() as usize;
     if built {
         row.fill(0.0);
-        row[row.len() - SIGN] = if index % model.head_width() as usize == 0 { 1.0 } else { 0.0 };
+        row[row.len() - SIGN] = if index == 0 { 1.0 } else { 0.0 };
     }
     built
 }
 
 fn built_output(model: &Llama, layer: u32, index: usize, row: &mut [f32]) -> bool {
-    let (width, head_width) = (model.shape().width as usize, model.head_width() as usize);
     let reserved = built_down(model, layer, index, row);
-    if let Some(recall) = recall_of(model, layer).filter(|_| index == width - VOTE) {
-        (0..recall.lags().len()).for_each(|head| row[head * head_width] = 1.0);
+    if recall_of(model, layer).is_some() && index == model.shape().width as usize - READ {
+        row[0] = 1.0;
     }
     reserved
 }
 
-/// Reserved entries of the embedding get nothing from the layers, votes excepted.
+/// Reserved entries of the embedding get nothing from the layers, the sign that recall reads excepted.
 fn built_down(model: &Llama, _layer: u32, index: usize, row: &mut [f32]) -> bool {
     let reserved = index >= model.shape().width as usize - RESERVED;
     if reserved {
