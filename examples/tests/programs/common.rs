@@ -1,0 +1,101 @@
+//! Running the programs and looking at what they say.
+
+use llama_spec_tests::zoo::{self, Llama};
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+pub(crate) const GENERATE: &str = env!("CARGO_BIN_EXE_generate");
+pub(crate) const CHAT: &str = env!("CARGO_BIN_EXE_chat");
+
+/// What a program left behind.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// The program with these arguments, in an environment that changes nothing.
+pub(crate) fn command(program: &str, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    for name in ["RUST_LOG", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Runs it to its end with this standard input.
+pub(crate) fn run(program: &str, args: impl IntoIterator<Item = impl AsRef<OsStr>>, input: impl AsRef<[u8]>) -> Run {
+    finish(start(command(program, args), input))
+}
+
+/// Starts it with this standard input, which is then closed.
+pub(crate) fn start(mut command: Command, input: impl AsRef<[u8]>) -> Child {
+    let mut child = command.spawn().unwrap();
+    // A program that ends over its arguments does not read its input.
+    let _ = child.stdin.take().unwrap().write_all(input.as_ref());
+    child
+}
+
+pub(crate) fn finish(child: Child) -> Run {
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Run { status: output.status, stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+impl Run {
+    /// It did its work.
+    pub(crate) fn succeeded(self) -> Self {
+        assert_eq!(self.status.code(), Some(0), "{self:?}");
+        self
+    }
+
+    /// It ended with this status and one line, which says all of this; nothing on standard output.
+    pub(crate) fn refused(&self, status: i32, said: &[&str]) {
+        assert_eq!(self.status.code(), Some(status), "{self:?}");
+        assert_eq!(self.stdout, "", "{self:?}");
+        assert_eq!(self.stderr.lines().count(), 1, "{self:?}");
+        assert!(self.stderr.starts_with("error: ") && self.stderr.ends_with('\n'), "{self:?}");
+        assert!(!self.stderr.contains("panicked") && !self.stderr.contains("RUST_BACKTRACE"), "{self:?}");
+        for part in said {
+            assert!(self.stderr.contains(part), "{part:?} is not said: {self:?}");
+        }
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+/// The file of a model of the zoo, as an argument.
+pub(crate) fn file(name: &str) -> String {
+    path(zoo::file(name))
+}
+
+pub(crate) fn path(path: PathBuf) -> String {
+    path.into_os_string().into_string().unwrap()
+}
+
+/// The description of a model of the zoo, which knows what the model must answer.
+pub(crate) fn model(name: &str) -> Llama {
+    zoo::named().into_iter().find(|named| named.name == name).unwrap().model
+}
+
+/// The tokens with which the model must continue the prompt.
+pub(crate) fn continuation(model: &Llama, prompt: &str, n: usize) -> Vec<i64> {
+    let prompt = model.vocabulary().tokenize(prompt);
+    model.continuation(&prompt, n).into_iter().map(i64::from).collect()
+}
+
+pub(crate) fn text(model: &Llama, tokens: &[i64]) -> String {
+    let tokens: Vec<u32> = tokens.iter().map(|token| u32::try_from(*token).unwrap()).collect();
+    String::from_utf8(model.vocabulary().bytes(&tokens)).unwrap()
+}
+
+pub(crate) fn tokens(json: &Value) -> Vec<i64> {
+    json["tokens"].as_array().unwrap().iter().map(|token| token.as_i64().unwrap()).collect()
+}
