@@ -67,6 +67,12 @@ impl Vocabulary {
         self
     }
 
+    /// Sets the tokenizer's kind, and keeps the rest.
+    pub fn with_kind(mut self, kind: Kind) -> Self {
+        self.kind = kind;
+        self
+    }
+
     /// The tokenizer's kind.
     pub fn kind(&self) -> Kind {
         self.kind

@@ -93,6 +93,7 @@ impl Llama {
     /// the rate is about the share. A draft of a draft counts from the target.
     pub fn draft(&self, acceptance: f64) -> Self {
         let (width, head_width) = (self.shape.width / 2, self.head_width());
+        assert!(width >= head_width, "a target with one head is too small for a draft of half its width");
         let shape = Shape {
             layers: 1,
             width,
@@ -114,18 +115,21 @@ impl Llama {
     /// The same model with a vocabulary that does not fit the original's: equal in size and type, but the ids of the
     /// bytes run in the opposite order. Its text is the same, in other tokens.
     pub fn other_vocabulary(&self) -> Self {
-        self.clone().labelled("other-vocabulary").with_vocabulary(Vocabulary::new(Kind::ReversedByteLevel))
+        self.clone().labelled("other-vocabulary").with_tokenizer(Kind::ReversedByteLevel)
     }
 
     /// The same model with a vocabulary of another type (SentencePiece), in which all ids differ.
     pub fn other_tokenizer(&self) -> Self {
-        self.clone().labelled("other-tokenizer").with_vocabulary(Vocabulary::new(Kind::SentencePiece))
+        self.clone().labelled("other-tokenizer").with_tokenizer(Kind::SentencePiece)
     }
 
     /// Sets the size.
     pub fn with_shape(mut self, shape: Shape) -> Self {
         self.shape = shape;
-        self
+        match self.recall.take() {
+            Some(recall) => self.with_recall_of(recall.lag()),
+            None => self,
+        }
     }
 
     /// Sets the type of the matrices. Norms are always F32.
@@ -141,7 +145,7 @@ impl Llama {
     }
 
     /// Sets the bytes of the cycle: distinct, 4 or more. With the bytes of `"aé€😀"`, tokens end in the middle of
-    /// characters. The share of a draft is to be set after this.
+    /// characters. This forgets where generation ends and what a draft's share is, so it goes first.
     pub fn with_cycle(mut self, bytes: impl AsRef<[u8]>) -> Self {
         self.chain = Chain::new(bytes.as_ref());
         self
@@ -155,13 +159,14 @@ impl Llama {
 
     /// Makes the text depend on an earlier token: every token has two successors, and attention to the token 28
     /// positions before it chooses between them. The text repeats only after thousands of tokens, n-gram look-ups are
-    /// often wrong, and wrong content in the cache changes the text. [`next`](Self::next) stays exact.
+    /// often wrong, and wrong content in the cache changes the text. [`next`](Self::next) stays exact with every type of
+    /// weights, and with caches of 8 bits or more: 4-bit keys blur the attention.
     pub fn with_recall(self) -> Self {
         self.with_recall_of(28)
     }
 
     /// [`with_recall`](Self::with_recall) with another lag in tokens. Panics where attention cannot tell it from its
-    /// neighbours; most up to 28 are good. To be called after the shape is set.
+    /// neighbours; most up to 28 are good.
     pub fn with_recall_of(mut self, lag: usize) -> Self {
         self.recall = Some(Recall::new(lag, self.head_width(), self.shape.context_length));
         self
@@ -268,6 +273,11 @@ impl Llama {
             self.gguf().write_split(dir, &self.label, parts).map(drop)
         })?;
         Ok((0..parts).map(|no| dir.join(split_name(&self.label, no, parts))).collect())
+    }
+
+    fn with_tokenizer(mut self, kind: Kind) -> Self {
+        self.vocabulary = self.vocabulary.with_kind(kind);
+        self
     }
 
     fn token(&self, next: Next) -> u32 {

@@ -37,7 +37,7 @@ pub fn named() -> Vec<Named> {
         ("recall", "a target whose text depends on earlier tokens", recall.clone()),
         ("recall-draft-0.8", "a draft for `recall`; about 80 % of its tokens are accepted", recall.draft(0.8)),
         ("bench-target", "1.1 billion parameters in F16 (2.2 GB) for benches", bench_target()),
-        ("bench-draft", "52 million parameters in F16 (104 MB); 80 % of its tokens are accepted", bench_draft(0.8)),
+        ("bench-draft", "52 million parameters in F16 (106 MB); 80 % of its tokens are accepted", bench_draft(0.8)),
     ];
     list.map(|(name, about, model)| Named { name, about, model: model.labelled(name) }).into()
 }

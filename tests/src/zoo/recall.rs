@@ -40,6 +40,11 @@ impl Recall {
         Self { lag, head_width, early }
     }
 
+    /// How many tokens before the last.
+    pub(super) fn lag(&self) -> usize {
+        self.lag
+    }
+
     /// Entry `index` of the query: pairs of numbers, one a rotary frequency, for keys of `(1, 0)` pairs.
     pub(super) fn query(&self, index: usize) -> f32 {
         // llama.cpp divides scores by the square root of the width

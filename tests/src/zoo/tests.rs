@@ -159,6 +159,14 @@ fn other_vocabularies_say_the_same() {
 }
 
 #[test]
+fn the_order_of_shape_and_recall_does_not_matter() {
+    let shape = Shape { width: 256, heads: 4, ..Llama::target(1).shape().clone() };
+    let model = Llama::target(1).with_shape(shape.clone()).with_recall();
+    assert_eq!(Llama::target(1).with_recall().with_shape(shape), model);
+    assert_ne!(Llama::target(1).with_recall().gguf().file_size(), model.gguf().file_size());
+}
+
+#[test]
 fn recalled_text_is_long_and_depends_on_what_came_earlier() {
     let model = Llama::target(1).with_recall();
     let prompt = model.vocabulary().tokenize("The beginning of a text, with 28 tokens and more.");
