@@ -41,11 +41,11 @@ pub enum Trigger {
     Token(Token),
     /// A text.
     Word(String),
-    /// A regular expression that is found somewhere in the text; the grammar begins at its first group that is not empty.
-    /// It is tried after every token on all of the text, by C++'s `std::regex`, whose stack grows with the text: use it for
-    /// short texts.
+    /// A regular expression of C++ (ECMAScript) that is found somewhere in the text; the grammar begins at its first group
+    /// that is not empty. It is tried on all of the text after every token, by an engine that recurses, so repetitions are
+    /// limited: at most four times `*` or `+`, each behind a character or a class and good for 64 of them, and no `{`.
     Pattern(String),
-    /// A regular expression that the whole text matches; otherwise as [`Trigger::Pattern`].
+    /// A regular expression that all of the text so far matches; otherwise as [`Trigger::Pattern`].
     FullPattern(String),
 }
 

@@ -21,6 +21,7 @@ mod candidate;
 mod grammar;
 mod options;
 mod parts;
+mod pattern;
 pub(crate) mod prepare;
 mod sampler;
 mod validate;

@@ -3,6 +3,7 @@
 use super::grammar::{Grammar, TemplateGrammar, Trigger, json_schema_to_grammar};
 use super::options::SamplerOptions;
 use super::parts::{ReasoningTags, Stage};
+use super::pattern;
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::token::Token;
@@ -59,7 +60,7 @@ impl Prepared {
 
 fn prepare_grammar(vocab: Vocab<'_>, grammar: &Grammar) -> Result<PreparedGrammar> {
     let user = |gbnf, lazy, triggers| PreparedGrammar { kind: GrammarKind::User, gbnf, lazy, triggers };
-    let prepared = match grammar.clone() {
+    let mut prepared = match grammar.clone() {
         Grammar::Gbnf(gbnf) => user(gbnf, false, Vec::new()),
         Grammar::JsonSchema(schema) => user(json_schema_to_grammar(&schema)?, false, Vec::new()),
         Grammar::Lazy { gbnf, triggers } => user(gbnf, true, triggers),
@@ -67,9 +68,13 @@ fn prepare_grammar(vocab: Vocab<'_>, grammar: &Grammar) -> Result<PreparedGramma
             PreparedGrammar { kind: GrammarKind::Template, gbnf, lazy, triggers }
         }
     };
-    for trigger in &prepared.triggers {
-        if let Trigger::Token(token) = trigger {
-            check_token(vocab, "grammar.triggers", *token)?;
+    for trigger in &mut prepared.triggers {
+        match trigger {
+            Trigger::Token(token) => check_token(vocab, "grammar.triggers", *token)?,
+            Trigger::Word(_) => {}
+            Trigger::Pattern(pattern) | Trigger::FullPattern(pattern) => {
+                *pattern = pattern::bounded(pattern).unwrap_or_default();
+            }
         }
     }
     Ok(prepared)

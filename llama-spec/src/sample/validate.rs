@@ -3,6 +3,7 @@
 use super::grammar::{Grammar, TemplateGrammar, Trigger};
 use super::options::SamplerOptions;
 use super::parts::{Dry, DynamicTemperature, Mirostat, Stage};
+use super::pattern;
 use crate::error::{Error, Result};
 use std::collections::HashSet;
 use std::fmt::Debug;
@@ -152,12 +153,15 @@ fn check_grammar(grammar: &Grammar) -> Result<()> {
     require(!gbnf.trim().is_empty(), "grammar", gbnf, "a rule `root`")?;
     let Some(triggers) = triggers else { return Ok(()) };
     require(!triggers.is_empty(), "grammar.triggers", triggers, "at least one trigger")?;
-    for trigger in triggers {
-        if let Trigger::Word(text) | Trigger::Pattern(text) | Trigger::FullPattern(text) = trigger {
-            require(!text.is_empty() && !text.contains('\0'), "grammar.triggers", text, "a text without NUL")?;
+    triggers.iter().try_for_each(|trigger| match trigger {
+        Trigger::Token(_) => Ok(()),
+        Trigger::Word(word) => {
+            require(!word.is_empty() && !word.contains('\0'), "grammar.triggers", word, "a text without NUL")
         }
-    }
-    Ok(())
+        Trigger::Pattern(pattern) | Trigger::FullPattern(pattern) => {
+            require(pattern::bounded(pattern).is_some(), "grammar.triggers", pattern, &pattern::rule())
+        }
+    })
 }
 
 fn check_dry(dry: &Dry) -> Result<()> {

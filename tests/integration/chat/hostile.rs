@@ -129,3 +129,36 @@ fn answers_without_the_form_are_errors_and_keep_what_is_known() {
     let mut parser = render(CHAT_TEMPLATE, ask("x")).answer_parser().unwrap();
     assert_eq!(feed(&mut parser, "\0{\u{202e}<|im_start|>").content, "\0{\u{202e}<|im_start|>");
 }
+
+/// A model can write what nests without end; the parser of its answer must not follow it down.
+#[test]
+fn deep_answers_are_errors() {
+    let object = Tool::new("t", "", json!({ "type": "object" }));
+    let requests = [ask("x").tools(vec![object]), ask("x").json_schema(json!({ "type": "object" }))];
+    for request in requests {
+        for nested in ["[", "{\"a\":", "[[1],", "{\"a\":[{\"b\":"] {
+            for depth in [100, 1000, 20_000] {
+                let deep = nested.repeat(depth);
+                let mut parser = render(TOOLS, request.clone()).answer_parser().unwrap();
+                for answer in [format!("<tool_call>\n{{\"name\": \"t\", \"arguments\": {deep}"), "]".repeat(depth)] {
+                    match parser.feed(&answer, false) {
+                        Ok(_) => {}
+                        Err(error) => assert!(matches!(error, Error::Chat { .. }), "{error}"),
+                    }
+                }
+                let mut parser = render(TOOLS, request.clone()).answer_parser().unwrap();
+                assert!(matches!(parser.feed(&deep, true), Ok(_) | Err(Error::Chat { .. })));
+            }
+        }
+    }
+}
+
+#[test]
+fn long_answers_are_parsed() {
+    let long = "Long. ".repeat(200_000);
+    for source in [CHAT_TEMPLATE, THINKING, TOOLS] {
+        let mut parser = render(source, ask("x")).answer_parser().unwrap();
+        parser.feed(&long, true).unwrap();
+        assert_eq!(parser.message().text(), long);
+    }
+}

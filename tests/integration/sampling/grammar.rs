@@ -156,6 +156,30 @@ fn a_lazy_grammar_waits_for_its_trigger() {
     assert!(refusal(&SamplerOptions::greedy().grammar(broken)).contains("pattern"));
 }
 
+/// `std::regex` recurses for each character under a repetition; without limits this ends the process.
+#[test]
+fn patterns_survive_long_texts() {
+    let prompted = Prompted::new(&Llama::target(1), "abc");
+    let pattern = Trigger::Pattern(r"x[\s\S]*(ZZ)".into());
+    let lazy = Grammar::Lazy { gbnf: "root ::= \"ZZ\"".into(), triggers: vec![pattern] };
+    let mut sampler = prompted.sampler(SamplerOptions::greedy().grammar(lazy));
+    for token in prompted.tokens(&format!("x{}", "a".repeat(12_000))) {
+        sampler.accept(token).unwrap();
+    }
+}
+
+#[test]
+fn a_long_wait_for_a_word_is_no_danger() {
+    let prompted = Prompted::new(&Llama::target(1), "abc");
+    let lazy = Grammar::Lazy { gbnf: "root ::= \"ZZ\"".into(), triggers: vec![Trigger::Word("ZZ".into())] };
+    let mut sampler = prompted.sampler(SamplerOptions::greedy().grammar(lazy));
+    for token in prompted.tokens(&"Z-".repeat(3000)) {
+        sampler.accept(token).unwrap();
+    }
+    prompted.tokens("ZZ").into_iter().for_each(|token| sampler.accept(token).unwrap());
+    assert!(sampler.accept(prompted.token(b'x')).is_err(), "the grammar is at work");
+}
+
 #[test]
 fn the_grammar_of_a_template_begins_in_the_generation_prompt() {
     let template = |lazy| {

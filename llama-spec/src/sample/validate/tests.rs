@@ -125,8 +125,10 @@ fn counts_and_texts_out_of_range_are_named() {
     let template = |gbnf: &str| TemplateGrammar { gbnf: gbnf.into(), lazy: true, triggers: vec![] };
     assert_eq!(refused(options().grammar(Grammar::Template(template("root ::= \"a\"")))), "grammar.triggers");
     assert_eq!(refused(options().grammar(Grammar::Template(template("")))), "grammar");
-    for word in ["", "a\0"] {
-        let lazy = Grammar::Lazy { gbnf: "root ::= \"a\"".into(), triggers: vec![Trigger::Word(word.into())] };
+    let patterns = [r"[\s\S]*?(a)[\s\S]*(b)*", "(a|b)+", "a{3}", ""].map(|pattern| Trigger::Pattern(pattern.into()));
+    let words = ["", "a\0"].map(|word| Trigger::Word(word.into()));
+    for trigger in words.into_iter().chain(patterns) {
+        let lazy = Grammar::Lazy { gbnf: "root ::= \"a\"".into(), triggers: vec![trigger] };
         assert_eq!(refused(options().grammar(lazy)), "grammar.triggers");
     }
     assert_eq!(refused(options().reasoning_budget(5)), "reasoning_budget");
@@ -166,8 +168,8 @@ fn grammar() -> impl Strategy<Value = Option<Grammar>> {
     let trigger = prop_oneof![
         (0..300i32).prop_map(|id| Trigger::Token(Token::new(id))),
         "[^\0]+".prop_map(Trigger::Word),
-        "[^\0]+".prop_map(Trigger::Pattern),
-        "[^\0]+".prop_map(Trigger::FullPattern),
+        "[a-z ]+[*]?".prop_map(Trigger::Pattern),
+        "[a-z ]+[*]?".prop_map(Trigger::FullPattern),
     ];
     let lazy = ("root ::= \\PC*", proptest::collection::vec(trigger, 1..4));
     proptest::option::of(prop_oneof![
