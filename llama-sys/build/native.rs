@@ -25,6 +25,9 @@ pub(crate) fn library(source: &Path) -> PathBuf {
     for name in SWITCHES.split(' ') {
         config.define(format!("GGML_{name}"), if vars::feature(name) { "ON" } else { "OFF" });
     }
+    // gcc 12.2 drops the shape of AMX tiles when it optimises, and quantized models then crash (SIGILL, seen on Linux).
+    let flags = ["-mno-amx-int8"].into_iter().filter(|flag| cc::Build::new().is_flag_supported(flag).unwrap_or(false));
+    flags.for_each(|flag| _ = config.cflag(flag).cxxflag(flag));
     if let Some(nvcc) = tools::nvcc().filter(|_| vars::feature("CUDA")) {
         config.define("CMAKE_CUDA_COMPILER", &nvcc).define("CUDAToolkit_ROOT", tools::cuda_root(&nvcc));
     }
