@@ -2,9 +2,16 @@
 #include "inside.h"
 
 #include "../common/chat.h"
-#include "../common/json-schema-to-grammar.h"
+#include "../common/log.h"
 
 #include "nesting.h"
+
+#include <cstdio>
+
+// The conversion of schemas warns on stderr. It is part of this object instead, in the place of common's, and warns in the log.
+#define fprintf(stream, ...) LOG_WRN(__VA_ARGS__)
+#include "../common/json-schema-to-grammar.cpp"
+#undef fprintf
 
 struct lsys_chat_templates {
     common_chat_templates_ptr inner;

@@ -1,56 +1,57 @@
-// How deeply a text nests. The parsers of llama.cpp call themselves for each level and would use up the stack.
+// Texts that parsers of llama.cpp read by calling themselves: bounded, so that they cannot use up the stack.
 #include "nesting.h"
 
-#include <cctype>
+#include "../common/jinja/parser.h"
+
 #include <cstring>
 
 namespace {
 
-constexpr size_t MAX_JSON        = 64 << 20;
-constexpr size_t MAX_JSON_DEPTH  = 128;
-constexpr size_t MAX_TEMPLATE    = 4 << 20;
-constexpr size_t MAX_TAG         = 64 << 10;
-constexpr size_t MAX_TAG_DEPTH   = 64; // brackets within a tag
-constexpr size_t MAX_BLOCK_DEPTH = 64; // if, for, macro ... within each other
+constexpr size_t MAX_JSON       = 64 << 20;
+constexpr size_t MAX_JSON_DEPTH = 128; // as llama.cpp's limit for schemas
+constexpr size_t MAX_TEMPLATE   = 4 << 20;
+// Brackets and blocks are counted by llama.cpp itself, but not the links of a chain such as `a.b.c.d`. Evaluating one takes
+// about 700 bytes of stack; this many characters are at most half as many links.
+constexpr size_t MAX_TAG = 3000;
 
-// Deepest level of brackets outside of strings.
-size_t depth(const char * text, size_t size, const char * quotes) {
+// The deepest level of brackets outside of strings.
+size_t depth(const char * text, size_t size) {
     size_t level = 0, deepest = 0;
-    char   quote = 0;
+    bool   quoted = false;
     for (size_t i = 0; i < size; ++i) {
         const char c = text[i];
-        if (quote != 0) {
-            if (c == '\\') {
-                ++i;
-            } else if (c == quote) {
-                quote = 0;
-            }
-        } else if (std::strchr(quotes, c) != nullptr && c != '\0') {
-            quote = c;
-        } else if (c == '{' || c == '[' || c == '(') {
+        if (quoted) {
+            i += c == '\\';
+            quoted = c != '"';
+        } else if (c == '"') {
+            quoted = true;
+        } else if (c == '{' || c == '[') {
             deepest = std::max(deepest, ++level);
-        } else if ((c == '}' || c == ']' || c == ')') && level > 0) {
+        } else if ((c == '}' || c == ']') && level > 0) {
             --level;
         }
     }
     return deepest;
 }
 
-// The first word of a `{% ... %}` tag.
-std::string keyword(const std::string & tag) {
-    size_t begin = 0;
-    while (begin < tag.size() && (std::isspace((unsigned char) tag[begin]) || tag[begin] == '-' || tag[begin] == '+')) {
-        ++begin;
+// Goes to the end of the tag that starts at `at` and gives its length without strings.
+size_t tag_length(const std::string & source, char end, size_t & at) {
+    size_t length = 0;
+    char   quote  = 0;
+    for (; at < source.size(); ++at) {
+        const char c = source[at];
+        if (quote != 0) {
+            at += c == '\\';
+            quote = c == quote ? 0 : quote;
+        } else if (c == '"' || c == '\'') {
+            quote = c;
+        } else if (c == end && at + 1 < source.size() && source[at + 1] == '}') {
+            break;
+        } else {
+            ++length;
+        }
     }
-    size_t end = begin;
-    while (end < tag.size() && std::isalpha((unsigned char) tag[end])) {
-        ++end;
-    }
-    return tag.substr(begin, end - begin);
-}
-
-bool opens_block(const std::string & word) {
-    return word == "if" || word == "for" || word == "macro" || word == "call" || word == "filter" || word == "generation";
+    return length;
 }
 
 } // namespace
@@ -59,31 +60,20 @@ lsys_status lsys::check_template(const std::string & source) {
     if (source.size() > MAX_TEMPLATE) {
         return refuse("the template is %zu bytes long, the most is %zu", source.size(), MAX_TEMPLATE);
     }
-    size_t blocks = 0;
-    size_t at     = 0;
-    while ((at = source.find('{', at)) != std::string::npos && at + 1 < source.size()) {
-        const char kind = source[at + 1];
-        const char end  = kind == '{' ? '}' : kind;
-        if (kind != '{' && kind != '%' && kind != '#') {
-            ++at;
-            continue;
-        }
-        const size_t      close = source.find({ end, '}' }, at + 2);
-        const std::string tag   = source.substr(at + 2, close == std::string::npos ? close : close - at - 2);
-        at                      = close == std::string::npos ? source.size() : close + 2;
+    for (size_t at = source.find('{'); at != std::string::npos && at + 1 < source.size(); at = source.find('{', at + 1)) {
+        const char kind = source[++at];
         if (kind == '#') {
-            continue;
+            at = std::min(source.find("#}", at + 1), source.size());
+        } else if (kind == '{' || kind == '%') {
+            if (tag_length(source, kind == '{' ? '}' : '%', ++at) > MAX_TAG) {
+                return refuse("the template has a tag with more than %zu characters outside of strings", MAX_TAG);
+            }
         }
-        if (tag.size() > MAX_TAG || depth(tag.data(), tag.size(), "\"'") > MAX_TAG_DEPTH) {
-            return refuse("a tag of the template is too long or nests too deeply");
-        }
-        const std::string word = kind == '%' ? keyword(tag) : "";
-        if (opens_block(word) && ++blocks > MAX_BLOCK_DEPTH) {
-            return refuse("the blocks of the template nest too deeply");
-        }
-        if (word.compare(0, 3, "end") == 0 && blocks > 0) {
-            --blocks;
-        }
+    }
+    try {
+        jinja::parse_from_tokens(jinja::lexer().tokenize(source));
+    } catch (const std::exception & error) {
+        return refuse("the template cannot be parsed: %s", error.what()); // which would not get through to the caller
     }
     return LSYS_OK;
 }
@@ -93,7 +83,7 @@ lsys_status lsys::parse_json(const char * text, const char * what, common_json &
     if (size == 0) {
         return refuse("%s is empty", what);
     }
-    if (size > MAX_JSON || depth(text, size, "\"") > MAX_JSON_DEPTH) {
+    if (size > MAX_JSON || depth(text, size) > MAX_JSON_DEPTH) {
         return refuse("%s is longer than %zu bytes or nests more than %zu levels deep", what, MAX_JSON, MAX_JSON_DEPTH);
     }
     try {

@@ -1,4 +1,4 @@
-// How deeply a text nests. The parsers of llama.cpp call themselves for each level and would use up the stack.
+// Texts that parsers of llama.cpp read by calling themselves: bounded, so that they cannot use up the stack.
 #pragma once
 
 #include "guard.h"
@@ -7,10 +7,10 @@
 
 namespace lsys {
 
-// LSYS_INVALID for a Jinja template that is too long or nests too deeply.
+// LSYS_INVALID for a Jinja template that cannot be parsed, or is too long to try.
 lsys_status check_template(const std::string & source);
 
-// Parses JSON within the same limits; `what` is named in the error.
+// Parses JSON; `what` is named in the error.
 lsys_status parse_json(const char * text, const char * what, common_json & out);
 
 } // namespace lsys

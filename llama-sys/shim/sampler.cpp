@@ -108,11 +108,8 @@ bool grammar_allows(const lsys_sampler & sampler, llama_token token) {
     return candidate.logit != -INFINITY;
 }
 
-// Greedy chains leave the probabilities at zero.
+// Greedy chains leave those of an earlier stage, or none.
 void fill_probabilities(llama_token_data_array & candidates) {
-    if (std::any_of(candidates.data, candidates.data + candidates.size, [](const llama_token_data & one) { return one.p != 0.0f; })) {
-        return;
-    }
     float max = -INFINITY, sum = 0.0f;
     for (size_t i = 0; i < candidates.size; ++i) {
         max = std::max(max, candidates.data[i].logit);
@@ -390,7 +387,9 @@ lsys_status lsys_sampler_candidates(lsys_sampler * sampler, bool sort, lsys_cand
             return lsys::refuse("there are no candidates: this sampler has not sampled since it was made, copied or reset");
         }
         llama_token_data_array & candidates = sampler->inner->cur_p;
-        fill_probabilities(candidates);
+        if (sampler->greedy) {
+            fill_probabilities(candidates);
+        }
         if (sort) {
             sort_by_probability(candidates);
         }

@@ -3,7 +3,10 @@
 
 #include "../common/sampling.h"
 
+#include "llama-grammar.h"
+
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <regex>
 
@@ -246,6 +249,27 @@ lsys_status copy_triggers(const llama_vocab * vocab, const lsys_sampler_params &
     return LSYS_OK;
 }
 
+// What is wrong with the text of a grammar. The parser's own report goes to stderr.
+std::string syntax_error(const llama_vocab * vocab, const char * text) {
+    llama_grammar_parser parser(vocab);
+    try {
+        while (*text != '\0' && std::strchr(" \t\r\n#", *text) != nullptr) {
+            text += *text == '#' ? std::strcspn(text, "\r\n") : 1;
+        }
+        while (*text != '\0') {
+            text = parser.parse_rule(text);
+        }
+    } catch (const std::exception & error) {
+        return error.what();
+    }
+    for (const auto & [name, id] : parser.symbol_ids) {
+        if (id >= parser.rules.size() || parser.rules[id].empty()) {
+            return "rule " + name + " is used but not defined";
+        }
+    }
+    return parser.symbol_ids.count("root") == 0 ? "there is no rule root" : "";
+}
+
 // Parses the grammar and feeds it the generation prompt, as the making of the sampler will. Done before, because llama.cpp
 // leaks what it has made so far when it throws there, and aborts when the prompt holds an end-of-generation token.
 lsys_status check_grammar(const llama_vocab * vocab, const common_params_sampling & params) {
@@ -253,9 +277,13 @@ lsys_status check_grammar(const llama_vocab * vocab, const common_params_samplin
     if (text.compare(0, 11, "%llguidance") == 0) {
         return lsys::fail("grammars of llguidance are not built in");
     }
+    const std::string wrong = syntax_error(vocab, text.c_str());
+    if (!wrong.empty()) {
+        return lsys::fail("the grammar cannot be parsed: %s", wrong.c_str());
+    }
     const sampler_ptr grammar(llama_sampler_init_grammar(vocab, text.c_str(), "root"));
     if (!grammar) {
-        return lsys::fail("the grammar cannot be parsed; the log says where");
+        return lsys::fail("the grammar cannot be used: it is left-recursive or chains too many rules");
     }
     if (params.grammar_lazy || !common_grammar_needs_prefill(params.grammar) || params.generation_prompt.empty()) {
         return LSYS_OK;
