@@ -94,7 +94,7 @@ pub struct Message {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_content: Option<String>,
     /// The tools the model calls.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "null_is_default", skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
     /// The call this message is the result of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -105,6 +105,15 @@ pub struct Message {
     /// Other fields, for templates that read them.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
+}
+
+/// Many clients write `null` for what is not there.
+pub(super) fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 impl Message {
@@ -195,6 +204,12 @@ mod tests {
         assert!(serde_json::from_value::<Message>(image).is_err());
         assert!(serde_json::from_value::<Message>(json!({ "content": "who says it?" })).is_err());
         assert!(serde_json::from_value::<Message>(json!({ "role": "user", "content": 7 })).is_err());
+    }
+
+    #[test]
+    fn null_is_nothing() {
+        let form = json!({ "role": "user", "content": "Hi", "tool_calls": null, "tool_call_id": null, "name": null });
+        assert_eq!(serde_json::from_value::<Message>(form).unwrap(), Message::user("Hi"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a chat template is asked to render.
 
-use super::message::Message;
+use super::message::{Message, null_is_default};
 use super::tool::{Tool, ToolChoice};
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -81,7 +81,7 @@ pub struct ChatRequest {
     /// The conversation so far, at least one message.
     pub messages: Vec<Message>,
     /// The tools the model may call.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "null_is_default", skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<Tool>,
     /// Whether it calls them.
     #[serde(default)]

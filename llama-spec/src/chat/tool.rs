@@ -144,7 +144,9 @@ impl From<CallForm> for ToolCall {
 }
 
 impl From<ToolCall> for CallForm {
+    /// A call without arguments gets an empty object, since templates parse them.
     fn from(ToolCall { id, name, arguments }: ToolCall) -> Self {
+        let arguments = if arguments.trim().is_empty() { "{}".to_owned() } else { arguments };
         Self { id, r#type: Kind::Function, function: CalledForm { name, arguments: Arguments::Text(arguments) } }
     }
 }
@@ -176,5 +178,7 @@ mod tests {
     fn arguments_may_be_an_object() {
         let form = json!({ "type": "function", "function": { "name": "add", "arguments": { "a": 1 } } });
         assert_eq!(serde_json::from_value::<ToolCall>(form).unwrap(), ToolCall::new("add", r#"{"a":1}"#));
+        let none = serde_json::to_value(ToolCall::new("now", "")).unwrap();
+        assert_eq!(none["function"]["arguments"], "{}");
     }
 }

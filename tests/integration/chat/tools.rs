@@ -72,6 +72,13 @@ fn calls_and_results_go_back_into_the_prompt() {
     assert!(prompt.contains(CALL), "{prompt}");
 }
 
+#[test]
+fn a_call_without_arguments_is_rendered_as_one_with_an_empty_object() {
+    let messages = vec![Message::user("x"), Message::calls(vec![ToolCall::new("now", "")])];
+    let prompt = render(TOOLS, ChatRequest::new(messages)).prompt().to_owned();
+    assert!(prompt.contains("{\"name\": \"now\", \"arguments\": {}}"), "{prompt}");
+}
+
 /// The answer to the rendered prompt that begins with `start`, until the text ends.
 fn generate(rendered: &Rendered, options: SamplerOptions, start: &str) -> String {
     let model = model();
