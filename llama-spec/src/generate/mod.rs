@@ -196,12 +196,8 @@ impl Generator {
         prompt.iter().try_for_each(|token| vocab.check(*token).map(drop))?;
         let mut sampler = Sampler::new(self.model(), &options.sampler)?;
         prompt.iter().try_for_each(|token| sampler.accept_prompt(*token))?;
-        let shown = options.shown_controls.iter().map(|text| vocab.tokenize_with(text.as_bytes(), false, true));
-        let shown = shown.collect::<Result<Vec<_>>>()?;
-        let shown =
-            shown.iter().filter_map(|tokens| <[Token; 1]>::try_from(tokens.as_slice()).ok()).flatten().collect();
         self.keep_common_prefix(&prompt)?;
-        Ok(Generation::new(self, prompt, sampler, shown, &options))
+        Ok(Generation::new(self, prompt, sampler, &options))
     }
 
     fn target(&self) -> &Context {
@@ -276,12 +272,6 @@ impl GenerateOptions {
     /// Sets [`GenerateOptions::visible`](field@GenerateOptions::visible).
     pub fn visible(mut self, tokens: impl Into<Vec<Token>>) -> Self {
         self.visible = tokens.into();
-        self
-    }
-
-    /// Sets [`GenerateOptions::shown_controls`](field@GenerateOptions::shown_controls).
-    pub fn shown_controls(mut self, texts: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.shown_controls = texts.into_iter().map(Into::into).collect();
         self
     }
 }

@@ -24,8 +24,6 @@ pub struct Generation<'g> {
     sampler: Sampler,
     /// Tokens that may still be generated.
     budget: usize,
-    /// Control tokens whose text is shown.
-    shown: Vec<Token>,
     utf8: Utf8Stream,
     stops: StopFinder,
     /// Control tokens whose text is shown.
@@ -53,7 +51,6 @@ impl<'g> Generation<'g> {
         generator: &'g mut Generator,
         prompt: Vec<Token>,
         sampler: Sampler,
-        shown: Vec<Token>,
         options: &GenerateOptions,
     ) -> Self {
         let prefilled = generator.history.len();
@@ -66,7 +63,6 @@ impl<'g> Generation<'g> {
             last,
             sampler,
             budget: options.max_tokens.map_or(usize::MAX, |tokens| tokens as usize),
-            shown,
             utf8: Utf8Stream::default(),
             stops: StopFinder::new(&options.stop),
             visible: options.visible.clone(),
