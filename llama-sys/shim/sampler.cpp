@@ -8,9 +8,8 @@
 #include "../common/sampling.cpp"
 #undef ring_buffer
 
+#include "distribution.h"
 #include "sampler_params.h"
-
-#include <cfloat>
 
 struct lsys_sampler {
     common_sampler_ptr inner;
@@ -31,16 +30,6 @@ struct lsys_sampler {
 };
 
 namespace {
-
-// NaN anywhere, or nothing to choose from. Written so that compilers make vector code of it.
-bool is_usable(const float * row, size_t size) {
-    unsigned bad = 0, good = 0;
-    for (size_t i = 0; i < size; ++i) {
-        bad |= !(row[i] <= FLT_MAX);
-        good |= row[i] >= -FLT_MAX;
-    }
-    return good != 0 && bad == 0;
-}
 
 lsys_status check_row(const lsys_sampler & sampler, llama_context * ctx, int32_t index, bool * sampled_on_device) {
     if (ctx == nullptr || index < 0 || (uint32_t) index >= llama_n_batch(ctx)) {
@@ -64,7 +53,7 @@ lsys_status check_row(const lsys_sampler & sampler, llama_context * ctx, int32_t
     }
     const bool   partial = llama_get_sampled_logits_ith(ctx, index) != nullptr;
     const size_t size    = partial ? llama_get_sampled_logits_count_ith(ctx, index) : (size_t) sampler.n_vocab;
-    if (!is_usable(row, size)) {
+    if (!lsys::is_usable(row, size)) {
         lsys::note("the logits of entry %d hold NaN or infinity, or nothing above minus infinity", index);
         return LSYS_NOT_FINITE;
     }
@@ -108,48 +97,6 @@ bool grammar_allows(const lsys_sampler & sampler, llama_token token) {
     return candidate.logit != -INFINITY;
 }
 
-// Greedy chains leave those of an earlier stage, or none.
-void fill_probabilities(llama_token_data_array & candidates) {
-    float max = -INFINITY, sum = 0.0f;
-    for (size_t i = 0; i < candidates.size; ++i) {
-        max = std::max(max, candidates.data[i].logit);
-    }
-    for (size_t i = 0; i < candidates.size; ++i) {
-        candidates.data[i].p = std::exp(candidates.data[i].logit - max);
-        sum += candidates.data[i].p;
-    }
-    for (size_t i = 0; i < candidates.size; ++i) {
-        candidates.data[i].p /= sum;
-    }
-}
-
-void sort_by_probability(llama_token_data_array & candidates) {
-    const auto before = [](const llama_token_data & a, const llama_token_data & b) { return a.p > b.p; };
-    if (!std::is_sorted(candidates.data, candidates.data + candidates.size, before)) {
-        const llama_token id = candidates.selected >= 0 ? candidates.data[candidates.selected].id : LLAMA_TOKEN_NULL;
-        std::sort(candidates.data, candidates.data + candidates.size, before);
-        for (size_t i = 0; i < candidates.size; ++i) {
-            if (candidates.data[i].id == id) {
-                candidates.selected = (int64_t) i;
-            }
-        }
-    }
-    candidates.sorted = true;
-}
-
-// The probability q gives to a token. Without a distribution the draft was certain of it.
-float probability(const lsys_candidates & q, llama_token token, llama_token drafted) {
-    if (q.size == 0) {
-        return token == drafted ? 1.0f : 0.0f;
-    }
-    for (size_t i = 0; i < q.size; ++i) {
-        if (q.data[i].id == token) {
-            return q.data[i].p;
-        }
-    }
-    return 0.0f;
-}
-
 // The probabilities of the candidates of the last sample. What the grammar rules out has none, the rest is scaled up.
 std::vector<float> target_distribution(lsys_sampler & sampler, bool grammar_first) {
     common_sampler &               inner = *sampler.inner;
@@ -171,42 +118,6 @@ std::vector<float> target_distribution(lsys_sampler & sampler, bool grammar_firs
         weight = sum > 0.0f ? weight / sum : 0.0f;
     }
     return weights;
-}
-
-// Takes the drafted token with probability min(1, p / q), else one from what p has above q. The candidates of the last
-// sample are p; `fallback` is the token that sample drew.
-llama_token accept_or_replace(lsys_sampler & sampler, llama_token drafted, const lsys_candidates & q, bool grammar_first, llama_token fallback) {
-    const llama_token_data_array &        p       = sampler.inner->cur_p;
-    std::mt19937 &                        rng     = sampler.inner->rng;
-    std::vector<float>                    weights = target_distribution(sampler, grammar_first);
-    std::uniform_real_distribution<float> uniform(0.0f, 1.0f);
-
-    const float asked = probability(q, drafted, drafted);
-    for (size_t i = 0; i < p.size; ++i) {
-        if (p.data[i].id == drafted) {
-            if (asked > 0.0f && (weights[i] >= asked || uniform(rng) < weights[i] / asked)) {
-                return drafted;
-            }
-            break;
-        }
-    }
-    float rest = 0.0f;
-    for (size_t i = 0; i < p.size; ++i) {
-        weights[i] = std::max(0.0f, weights[i] - probability(q, p.data[i].id, drafted));
-        rest += weights[i];
-    }
-    float       left   = uniform(rng) * rest;
-    llama_token chosen = fallback;
-    for (size_t i = 0; i < p.size && rest > 0.0f; ++i) {
-        if (weights[i] > 0.0f) {
-            chosen = p.data[i].id;
-            left -= weights[i];
-            if (left <= 0.0f) {
-                break;
-            }
-        }
-    }
-    return chosen;
 }
 
 lsys_status verify(lsys_sampler * sampler, llama_context * ctx, const int32_t * indexes, const llama_token * draft, const lsys_candidates * q,
@@ -233,7 +144,7 @@ lsys_status verify(lsys_sampler * sampler, llama_context * ctx, const int32_t * 
                 return status;
             }
             if (i < n_draft && q != nullptr && !sampler->greedy && sampler->inner->cur_p.selected >= 0) {
-                token = accept_or_replace(*sampler, draft[i], q[i], grammar_first, token);
+                token = lsys::accept_or_replace(sampler->inner->cur_p, target_distribution(*sampler, grammar_first), q[i], draft[i], token, sampler->inner->rng);
             }
             accept(*sampler, token, true);
             out[(*n_out)++] = token;
@@ -388,10 +299,10 @@ lsys_status lsys_sampler_candidates(lsys_sampler * sampler, bool sort, lsys_cand
         }
         llama_token_data_array & candidates = sampler->inner->cur_p;
         if (sampler->greedy) {
-            fill_probabilities(candidates);
+            lsys::fill_probabilities(candidates); // so far those of an earlier stage, or none
         }
         if (sort) {
-            sort_by_probability(candidates);
+            lsys::sort_by_probability(candidates);
         }
         *out      = { candidates.data, candidates.size };
         *selected = candidates.selected;

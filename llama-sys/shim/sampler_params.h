@@ -9,4 +9,11 @@ namespace lsys {
 
 lsys_status sampler_params(const llama_vocab * vocab, const lsys_sampler_params & from, common_params_sampling & to);
 
+// The part that is about the grammar (grammar.cpp).
+lsys_status sampler_grammar(const llama_vocab * vocab, const lsys_sampler_params & from, common_params_sampling & to);
+
+inline bool is_token(const llama_vocab * vocab, llama_token token) {
+    return token >= 0 && token < llama_vocab_n_tokens(vocab);
+}
+
 } // namespace lsys

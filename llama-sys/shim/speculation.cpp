@@ -1,58 +1,17 @@
-// Drafting with common's drafters.
-//
-// Their file is part of this one: only so can be told which drafter made a draft, what its statistics are as numbers, and
-// can the lookup drafters follow a history that shrinks. This object thereby takes the place of common's own, as the log does.
+// Drafting: histories, requests and results of each sequence, over common's drafters.
+#include "speculation.h"
+
 #include "batch.h"
-
-#include "../common/speculative.cpp"
-
 #include "drafters.h"
+
+#include "../common/ngram-cache.h"
 
 #include <cfloat>
 
-
 namespace {
 
-struct sequence {
-    llama_tokens history; // what is in the target's memory
-    llama_tokens draft;   // the last one, possibly cut
-    size_t       open = 0; // its tokens that were not yet accepted or rejected
-
-    std::vector<std::vector<llama_token_data>> candidates; // for each drafted token, or none at all
-
-    lsys_spec_type from = LSYS_SPEC_NONE;
-};
-
-using eagle3_drafter = common_speculative_impl_draft_eagle3;
-using dflash_drafter = common_speculative_impl_draft_dflash;
-using mtp_drafter    = common_speculative_impl_draft_mtp;
-using map_drafter    = common_speculative_impl_ngram_map_k;
-using mod_drafter    = common_speculative_impl_ngram_mod;
-using cache_drafter  = common_speculative_impl_ngram_cache;
-
-} // namespace
-
-struct lsys_spec {
-    common_speculative_ptr inner;
-    llama_context *        target       = nullptr;
-    llama_context *        draft        = nullptr; // null without a draft model
-    int32_t                target_vocab = 0;
-    int32_t                draft_vocab  = 0;
-    bool                   has_cache    = false;
-    std::vector<sequence>  sequences;
-
-    template <typename Drafter>
-    Drafter * find() const {
-        for (const auto & drafter : inner->impls) {
-            if (auto * const found = dynamic_cast<Drafter *>(drafter.get())) {
-                return found;
-            }
-        }
-        return nullptr;
-    }
-};
-
-namespace {
+// Logits divided by less could become infinite.
+constexpr float MIN_TEMPERATURE = 1e-6f;
 
 lsys_status check_sequence(const lsys_spec * spec, llama_seq_id seq) {
     if (spec == nullptr) {
@@ -72,46 +31,6 @@ lsys_status check_tokens(const lsys_spec & spec, const llama_token * tokens, siz
         }
     }
     return LSYS_OK;
-}
-
-void drop_draft(sequence & one) {
-    one.draft.clear();
-    one.candidates.clear();
-    one.open = 0;
-    one.from = LSYS_SPEC_NONE;
-}
-
-// The map drafters look at positions of a longer history when it shrinks or changes: they start anew.
-void restart_maps(lsys_spec & spec, llama_seq_id seq) {
-    for (const auto & drafter : spec.inner->impls) {
-        if (auto * const maps = dynamic_cast<map_drafter *>(drafter.get())) {
-            common_ngram_map & map = maps->config[seq];
-            map                    = common_ngram_map(map.size_key, map.size_value, map.key_only, map.min_hits);
-            common_ngram_map_begin(map, spec.sequences[seq].history);
-        }
-    }
-}
-
-// The outputs of the target that the drafters read must be there.
-lsys_status check_outputs(const lsys_spec & spec) {
-    const auto & settings = lsys::settings(spec.target);
-    const auto   tapped   = [&](const int32_t * layers, uint32_t n, int32_t last) {
-        return std::all_of(layers, layers + n, [&](int32_t layer) { return layer >= last || settings.embeddings_layer_inp[layer]; });
-    };
-    bool there = true;
-    if (spec.find<mtp_drafter>() != nullptr) {
-        there = settings.embeddings_nextn && !settings.embeddings_nextn_masked;
-    } else if (const auto * const eagle3 = spec.find<eagle3_drafter>()) {
-        there = tapped(eagle3->target_layer_ids, eagle3->target_layer_ids_n, eagle3->n_layer_tgt);
-    } else if (const auto * const dflash = spec.find<dflash_drafter>()) {
-        there = tapped(dflash->target_layer_ids, dflash->target_layer_ids_n, INT32_MAX);
-    } else {
-        return LSYS_OK;
-    }
-    if (!there) {
-        return lsys::refuse("the target's hidden states that the drafter reads were switched off");
-    }
-    return lsys::extracted(spec.target) ? LSYS_OK : lsys::refuse("the target has decoded nothing since the drafter was made");
 }
 
 lsys_status check_requests(const lsys_spec & spec, const lsys_draft_request * requests, size_t n_requests) {
@@ -140,8 +59,8 @@ lsys_status check_requests(const lsys_spec & spec, const lsys_draft_request * re
 }
 
 void ask(lsys_spec & spec, const lsys_draft_request & request) {
-    sequence & one = spec.sequences[request.seq];
-    auto &     to  = spec.inner->dparams[request.seq];
+    lsys_spec::sequence & one = spec.sequences[request.seq];
+    auto &                to  = common_speculative_get_draft_params(spec.inner.get(), request.seq);
     // The draft model cannot be shown a token it does not have, and the lookup cache reads its last four tokens unchecked.
     const bool unknown   = spec.draft != nullptr && request.last >= spec.draft_vocab;
     const bool too_short = spec.has_cache && one.history.size() + 1 < LLAMA_NGRAM_MAX;
@@ -151,29 +70,26 @@ void ask(lsys_spec & spec, const lsys_draft_request & request) {
     to.id_last           = request.last;
     to.prompt            = &one.history;
     to.result            = &one.draft;
-    // At temperature 0 the distribution is one token: the draft is as good without it.
-    to.result_q = request.want_candidates && request.temperature > 0.0f ? &one.candidates : nullptr;
+    // At temperature 0, or hardly above, the distribution is one token: the draft is as good without it.
+    to.result_q = request.want_candidates && request.temperature >= MIN_TEMPERATURE ? &one.candidates : nullptr;
     to.temp     = request.temperature;
     to.seed     = request.seed;
 }
 
 // Cuts what the target does not know, and notes who drafted.
 void settle(lsys_spec & spec, llama_seq_id seq) {
-    sequence & one  = spec.sequences[seq];
-    const auto bad  = std::find_if(one.draft.begin(), one.draft.end(), [&](llama_token token) { return token < 0 || token >= spec.target_vocab; });
-    auto *     from = spec.inner->impl_last[seq];
-    if (bad != one.draft.end() && from != nullptr) {
-        from->n_gen_tokens -= (size_t) (one.draft.end() - bad);
-        from->n_gen_drafts -= bad == one.draft.begin();
-        one.draft.erase(bad, one.draft.end());
-    }
-    if (one.candidates.size() > one.draft.size()) {
-        one.candidates.resize(one.draft.size());
-    } else if (one.candidates.size() < one.draft.size()) {
+    lsys_spec::sequence & one = spec.sequences[seq];
+    if (one.draft.empty()) {
         one.candidates.clear();
+        return;
     }
-    one.open = one.draft.size();
-    one.from = one.draft.empty() || from == nullptr ? LSYS_SPEC_NONE : (lsys_spec_type) from->type;
+    const auto   known = [&](llama_token token) { return token >= 0 && token < spec.target_vocab; };
+    const size_t kept  = (size_t) (std::find_if_not(one.draft.begin(), one.draft.end(), known) - one.draft.begin());
+    const auto   from  = lsys::drafters::settle(spec, seq, one.draft.size() - kept, kept == 0);
+    one.draft.resize(kept);
+    one.candidates.resize(one.candidates.size() < kept ? 0 : kept);
+    one.open = kept;
+    one.from = kept == 0 ? LSYS_SPEC_NONE : from;
 }
 
 common_params_speculative convert(const lsys_spec_params & from) {
@@ -252,7 +168,7 @@ lsys_status lsys_spec_new(const lsys_spec_params * params, lsys_spec ** out) {
         if (!made->inner) {
             return lsys::fail("no drafter could be made");
         }
-        made->has_cache = made->find<cache_drafter>() != nullptr;
+        made->has_cache = lsys::drafters::has_cache(*made);
         lsys::count_switch(made->target);
         *out = made.release();
         return LSYS_OK;
@@ -276,12 +192,12 @@ lsys_status lsys_spec_begin(lsys_spec * spec, llama_seq_id seq, const llama_toke
         if (status != LSYS_OK) {
             return status;
         }
-        sequence & one    = spec->sequences[seq];
-        const bool longer = one.history.size() <= n_tokens && std::equal(one.history.begin(), one.history.end(), tokens);
+        lsys_spec::sequence & one    = spec->sequences[seq];
+        const bool            longer = one.history.size() <= n_tokens && std::equal(one.history.begin(), one.history.end(), tokens);
         one.history.assign(tokens, tokens + n_tokens);
-        drop_draft(one);
+        one.drop_draft();
         if (!longer) {
-            restart_maps(*spec, seq);
+            lsys::drafters::restart(*spec, seq);
         }
         common_speculative_begin(spec->inner.get(), seq, one.history);
         return LSYS_OK;
@@ -308,7 +224,7 @@ lsys_status lsys_spec_truncate(lsys_spec * spec, llama_seq_id seq, size_t n_toke
         if (status != LSYS_OK) {
             return status;
         }
-        sequence & one = spec->sequences[seq];
+        lsys_spec::sequence & one = spec->sequences[seq];
         if (n_tokens > one.history.size()) {
             return lsys::refuse("the history of sequence %d has %zu tokens, fewer than %zu", seq, one.history.size(), n_tokens);
         }
@@ -316,14 +232,9 @@ lsys_status lsys_spec_truncate(lsys_spec * spec, llama_seq_id seq, size_t n_toke
             return LSYS_OK;
         }
         one.history.resize(n_tokens);
-        drop_draft(one);
-        restart_maps(*spec, seq);
-        if (auto * const mod = spec->find<mod_drafter>()) {
-            mod->sinfos[seq].i_last = std::min(mod->sinfos[seq].i_last, n_tokens);
-        }
-        if (auto * const cache = spec->find<cache_drafter>()) {
-            cache->sinfos[seq].cache_size = std::min(cache->sinfos[seq].cache_size, n_tokens);
-        }
+        one.drop_draft();
+        lsys::drafters::restart(*spec, seq);
+        lsys::drafters::shorten(*spec, seq, n_tokens);
         return LSYS_OK;
     });
 }
@@ -349,7 +260,7 @@ lsys_status lsys_spec_process(lsys_spec * spec, lsys_batch * batch) {
                 return lsys::fail("token %d is outside the draft's vocabulary of %d", entry.id, spec->draft_vocab);
             }
         }
-        const lsys_status status = check_outputs(*spec);
+        const lsys_status status = lsys::drafters::check_outputs(*spec);
         if (status != LSYS_OK) {
             return status;
         }
@@ -367,11 +278,11 @@ lsys_status lsys_spec_draft(lsys_spec * spec, const lsys_draft_request * request
             return status;
         }
         // An exception may have left some of them set.
-        for (auto & one : spec->inner->dparams) {
-            one.drafting = false;
+        for (size_t seq = 0; seq < spec->sequences.size(); ++seq) {
+            common_speculative_get_draft_params(spec->inner.get(), (llama_seq_id) seq).drafting = false;
         }
         for (size_t i = 0; i < n_requests; ++i) {
-            drop_draft(spec->sequences[requests[i].seq]);
+            spec->sequences[requests[i].seq].drop_draft();
             ask(*spec, requests[i]);
         }
         common_speculative_draft(spec->inner.get());
@@ -391,7 +302,7 @@ lsys_status lsys_spec_result(const lsys_spec * spec, llama_seq_id seq, lsys_toke
         if (out == nullptr || from == nullptr) {
             return lsys::refuse("places for the draft and its drafter are needed");
         }
-        const sequence & one = spec->sequences[seq];
+        const lsys_spec::sequence & one = spec->sequences[seq];
         *out                 = { one.draft.data(), one.draft.size() };
         *from                = one.from;
         return LSYS_OK;
@@ -404,7 +315,7 @@ lsys_status lsys_spec_candidates(const lsys_spec * spec, llama_seq_id seq, size_
         if (status != LSYS_OK) {
             return status;
         }
-        const sequence & one = spec->sequences[seq];
+        const lsys_spec::sequence & one = spec->sequences[seq];
         if (out == nullptr || index >= one.draft.size()) {
             return lsys::refuse("there is no place for the candidates, or drafted token %zu is not one of %zu", index, one.draft.size());
         }
@@ -422,7 +333,7 @@ lsys_status lsys_spec_accept(lsys_spec * spec, llama_seq_id seq, size_t n_accept
         if (status != LSYS_OK) {
             return status;
         }
-        sequence & one = spec->sequences[seq];
+        lsys_spec::sequence & one = spec->sequences[seq];
         if (n_accepted > one.open) {
             return lsys::refuse("%zu tokens of sequence %d cannot be accepted, %zu are open", n_accepted, seq, one.open);
         }
@@ -456,10 +367,7 @@ lsys_status lsys_spec_state_set(lsys_spec * spec, llama_seq_id seq, const uint8_
         if (status != LSYS_OK || size == 0) {
             return status;
         }
-        // Only this drafter has one: a position and a row of hidden states.
-        const auto * const eagle3 = spec->find<eagle3_drafter>();
-        if (data == nullptr || eagle3 == nullptr || !eagle3->need_boundary_stash() ||
-            size != sizeof(llama_pos) + (size_t) eagle3->n_embd_dec * sizeof(float)) {
+        if (data == nullptr || size != lsys::drafters::state_size(*spec)) {
             return lsys::refuse("a state of %zu bytes is not one of these drafters", size);
         }
         common_speculative_set_state(spec->inner.get(), seq, std::vector<uint8_t>(data, data + size));
@@ -468,37 +376,24 @@ lsys_status lsys_spec_state_set(lsys_spec * spec, llama_seq_id seq, const uint8_
 }
 
 size_t lsys_spec_n_drafters(const lsys_spec * spec) {
-    return spec != nullptr ? spec->inner->impls.size() : 0;
+    return spec != nullptr ? lsys::drafters::count(*spec) : 0;
 }
 
 lsys_status lsys_spec_stats_of(const lsys_spec * spec, size_t drafter, lsys_spec_stats * out) {
     return lsys::guard([&]() -> lsys_status {
-        if (spec == nullptr || out == nullptr || drafter >= spec->inner->impls.size()) {
+        if (out == nullptr || drafter >= lsys_spec_n_drafters(spec)) {
             return lsys::refuse("there is no drafter %zu, or no place for its statistics", drafter);
         }
-        const auto & from    = *spec->inner->impls[drafter];
-        *out                 = {};
-        out->type            = (lsys_spec_type) from.type;
-        out->calls_begin     = from.n_call_begin;
-        out->calls_draft     = from.n_call_draft;
-        out->calls_accept    = from.n_call_accept;
-        out->drafts          = from.n_gen_drafts;
-        out->drafts_accepted = from.n_acc_drafts;
-        out->tokens          = from.n_gen_tokens;
-        out->tokens_accepted = from.n_acc_tokens;
-        out->us_begin        = (uint64_t) from.t_begin_us;
-        out->us_draft        = (uint64_t) from.t_draft_us;
-        out->us_accept       = (uint64_t) from.t_accept_us;
+        *out = lsys::drafters::stats(*spec, drafter);
         return LSYS_OK;
     });
 }
 
 lsys_status lsys_spec_accepted_per_position(const lsys_spec * spec, size_t drafter, uint64_t * counts, size_t capacity, size_t * n_out) {
     return lsys::guard([&]() -> lsys_status {
-        if (spec == nullptr || n_out == nullptr || (counts == nullptr && capacity > 0) || drafter >= spec->inner->impls.size()) {
+        if (n_out == nullptr || (counts == nullptr && capacity > 0) || drafter >= lsys_spec_n_drafters(spec)) {
             return lsys::refuse("there is no drafter %zu, or no place for its counts", drafter);
         }
-        const auto & from = spec->inner->impls[drafter]->n_acc_tokens_per_pos;
-        return lsys::give(std::vector<uint64_t>(from.begin(), from.end()), counts, capacity, n_out);
+        return lsys::give(lsys::drafters::accepted_per_position(*spec, drafter), counts, capacity, n_out);
     });
 }
