@@ -126,7 +126,7 @@ impl Report<'_> {
 pub fn line(stats: &Stats, speculation: &Speculation, ending: Ending) -> String {
     let mut line = stats.to_string();
     if speculation.is_active() {
-        line += &format!(" by {}", names(&speculation.effective));
+        line += &format!(" ({})", names(&speculation.effective));
     }
     let computed = stats.prompt_tokens.saturating_sub(stats.cached_tokens);
     line += &format!("; prompt of {} tokens", stats.prompt_tokens);
@@ -169,7 +169,7 @@ mod tests {
         let speculation = Speculation { requested: method.clone(), effective: method, reason: None };
         assert_eq!(
             line(&stats, &speculation, Ending::Stopped(StopReason::EndOfText)),
-            "20 tokens, 5.0 tokens/s, 12/16 drafted tokens accepted (75 %), 4.00 tokens a draft by ngram-mod; \
+            "20 tokens, 5.0 tokens/s, 12/16 drafted tokens accepted (75 %), 4.00 tokens a draft (ngram-mod); \
              prompt of 10 tokens, 6 of them computed at 3.0 tokens/s; ended by end of text"
         );
     }

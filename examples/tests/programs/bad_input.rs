@@ -1,6 +1,6 @@
 //! What makes no sense is refused by both programs with one line and an exit status, never with a panic or a signal.
 
-use super::common::{CHAT, GENERATE, command, file, finish, path, run, start};
+use super::common::{CHAT, GENERATE, command, file, finish, path, run, start, without_bos};
 use llama_spec_tests::broken;
 use std::fs;
 
@@ -39,7 +39,7 @@ fn arguments_that_make_no_sense() {
         (&["--spec", "none,ngram-mod"], "unknown speculative method `none`"),
         (&["--spec", "draft-simple"], "--draft FILE"),
         (&["--draft", &target, "--spec", "ngram-mod"], "does not use the model of --draft"),
-        (&["-n", "0"], "-n"),
+        (&["-n", "0"], "--tokens"),
         (&["-n", "-1"], "-1"),
         (&["-n", "many"], "many"),
         (&["-n", "4294967296"], "4294967296"),
@@ -119,7 +119,7 @@ fn drafts_that_do_not_fit() {
 #[test]
 fn prompts_that_cannot_be_used() {
     let dir = tempfile::tempdir().unwrap();
-    let target = file("target");
+    let target = without_bos();
     let prompt_file = dir.path().join("prompt.txt");
     let refused = |content: &[u8], status: i32, said: &[&str]| {
         fs::write(&prompt_file, content).unwrap();

@@ -109,8 +109,8 @@ fn wrong_lines_do_not_end_the_program() {
 #[test]
 fn a_line_may_go_on_in_the_next() {
     let run = chat(&[], "a\\\nb\n/stats\n").succeeded();
-    // "<|im_start|>user\na\nb<|im_end|>\n<|im_start|>assistant\n", one token a byte and one for each mark.
-    assert!(run.stderr.contains("\nprompts: 22 tokens"), "{run:?}");
+    // A token before the prompt, and "<|im_start|>user\na\nb<|im_end|>\n<|im_start|>assistant\n", one token a byte and one for each mark.
+    assert!(run.stderr.contains("\nprompts: 23 tokens"), "{run:?}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Running the programs and looking at what they say.
 
+use llama_spec_tests::vocab::{Kind, Special, Vocabulary};
 use llama_spec_tests::zoo::{self, Llama};
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -85,9 +86,17 @@ pub(crate) fn model(name: &str) -> Llama {
     zoo::named().into_iter().find(|named| named.name == name).unwrap().model
 }
 
+/// A target that puts no token before a prompt.
+pub(crate) fn without_bos() -> String {
+    let vocabulary = Vocabulary::new(Kind::ByteLevel).with_bos_added(false);
+    path(Llama::target(1).with_vocabulary(vocabulary).cached().unwrap())
+}
+
 /// The tokens with which the model must continue the prompt.
 pub(crate) fn continuation(model: &Llama, prompt: &str, n: usize) -> Vec<i64> {
-    let prompt = model.vocabulary().tokenize(prompt);
+    let vocabulary = model.vocabulary();
+    let bos = vocabulary.adds_bos().then(|| vocabulary.special(Special::Bos));
+    let prompt: Vec<u32> = bos.into_iter().chain(vocabulary.tokenize(prompt)).collect();
     model.continuation(&prompt, n).into_iter().map(i64::from).collect()
 }
 
