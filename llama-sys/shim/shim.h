@@ -29,7 +29,7 @@ typedef enum lsys_status {
     LSYS_EXCEPTION  = 2, /* llama.cpp threw; see lsys_last_error() */
     LSYS_FAILED     = 3, /* llama.cpp answered with null or false; its log says why */
     LSYS_NO_MEMORY  = 4, /* std::bad_alloc */
-    LSYS_NOT_FINITE = 5, /* a row of logits holds NaN, or nothing above minus infinity */
+    LSYS_NOT_FINITE = 5, /* logits hold NaN or infinity, or no candidate is left above minus infinity */
 } lsys_status;
 
 /* The text that belongs to the last status other than LSYS_OK of this thread. Never null. */
@@ -45,17 +45,20 @@ void         lsys_text_free(lsys_text * text);
 
 /* ---- log (log.cpp) ------------------------------------------------------------------------------------------------ */
 
-/* Levels are ggml_log_level. The callback may be called from any thread. Messages of llama.cpp, ggml and common all go
- * there; nothing is written to stderr or stdout. `trace` also sends the messages that common marks as trace and debug. */
+/* Levels are ggml_log_level. The callback may be called from any thread, also by several at once; it may log itself, and it
+ * must not throw. Messages of llama.cpp, ggml and common all go there; nothing is written to stderr or stdout. With null
+ * all of them are dropped. `trace` also sends those at debug level, and those that common marks as trace (at info level).
+ * A message that is under way in another thread may still reach the callback that was set before. */
 typedef void (*lsys_log_callback)(enum ggml_log_level level, const char * text, void * user_data);
 
 void lsys_log_set(lsys_log_callback callback, void * user_data, bool trace);
 
-/* ---- models, contexts, decoding (core.cpp) ------------------------------------------------------------------------- */
+/* ---- models, contexts (context.cpp), text (vocab.cpp), decoding (core.cpp) ------------------------------------------- */
 
-/* Loads from one path, or from all parts of a split model in order. */
+/* Loads from one path, or from all parts of a split model in order. LSYS_FAILED also when the progress callback stops it. */
 lsys_status lsys_model_load(const char ** paths, size_t n_paths, const struct llama_model_params * params, struct llama_model ** out);
 
+/* Freed with llama_free(), after everything that keeps its address. */
 lsys_status lsys_context_new(struct llama_model * model, const struct llama_context_params * params, struct llama_context ** out);
 
 /* Token count in *n_out; when it is above `capacity` nothing was written and the call is repeated with more room. */
@@ -77,7 +80,8 @@ size_t      lsys_batch_size (const lsys_batch * batch);
 lsys_status lsys_batch_add  (lsys_batch * batch, llama_token token, llama_pos pos, llama_seq_id seq, bool output);
 
 /* Runs the batch through `ctx`, which must be the one it was made for. *code is the return value of llama_decode: 0 done,
- * 1 no room in the memory, 2 aborted, -1 invalid batch, below -1 fatal. */
+ * 1 no room in the memory, 2 aborted, -1 invalid batch, below -1 fatal. LSYS_INVALID when there are more outputs than
+ * n_outputs_max. Models with a memory decode, those without encode. */
 lsys_status lsys_decode(struct llama_context * ctx, lsys_batch * batch, int32_t * code);
 lsys_status lsys_encode(struct llama_context * ctx, lsys_batch * batch, int32_t * code);
 lsys_status lsys_synchronize(struct llama_context * ctx);
@@ -98,12 +102,14 @@ typedef enum lsys_rollback {
     LSYS_ROLLBACK_SNAPSHOTS = 3, /* a suffix of up to n_rs_seq tokens of the last micro-batch */
 } lsys_rollback;
 
-/* Finds out by a small trial decode where it must. Clears the memory: call it right after the context was made. */
+/* Finds out by a small trial decode where it must. Clears the memory: call it right after the context was made. A memory
+ * that belongs to another context (a gemma4 assistant's) is left alone; what its owner removes is removed. */
 lsys_status lsys_rollback_kind(struct llama_context * ctx, lsys_rollback * out);
 
 lsys_status lsys_memory_clear  (struct llama_context * ctx, bool data);
 /* Positions [p0, p1); negative p0 from the start, negative p1 to the end. LSYS_FAILED when the memory cannot do it. */
 lsys_status lsys_memory_remove (struct llama_context * ctx, llama_seq_id seq, llama_pos p0, llama_pos p1);
+/* A whole sequence replaces `to`. A part only where all sequences share one unified KV cache, into an empty sequence. */
 lsys_status lsys_memory_copy   (struct llama_context * ctx, llama_seq_id from, llama_seq_id to, llama_pos p0, llama_pos p1);
 lsys_status lsys_memory_keep   (struct llama_context * ctx, llama_seq_id seq);
 /* LSYS_FAILED when the memory cannot shift. */
@@ -112,7 +118,9 @@ lsys_status lsys_memory_shift  (struct llama_context * ctx, llama_seq_id seq, ll
 lsys_status lsys_memory_range  (struct llama_context * ctx, llama_seq_id seq, llama_pos * min, llama_pos * max);
 bool        lsys_memory_can_shift(struct llama_context * ctx);
 
-/* The state of one sequence, or of the whole context with seq = -1. Flags are LLAMA_STATE_SEQ_FLAGS_*, for sequences. */
+/* The state of one sequence, or of the whole context with seq = -1. Flags are LLAMA_STATE_SEQ_FLAGS_*, for sequences. What
+ * is set must have come from lsys_state_get() of a context of the same model and settings; with ON_DEVICE it must be the
+ * last one of its sequence in this very context. LSYS_FAILED leaves the sequence in an unknown state: remove it. */
 lsys_status lsys_state_size(struct llama_context * ctx, llama_seq_id seq, llama_state_seq_flags flags, size_t * out);
 lsys_status lsys_state_get (struct llama_context * ctx, llama_seq_id seq, llama_state_seq_flags flags, uint8_t * data, size_t size, size_t * written);
 lsys_status lsys_state_set (struct llama_context * ctx, llama_seq_id seq, llama_state_seq_flags flags, const uint8_t * data, size_t size);
@@ -149,7 +157,7 @@ typedef enum lsys_trigger_kind {
 
 typedef struct lsys_trigger {
     lsys_trigger_kind kind;
-    const char *      value; /* the word or pattern; for a token its text */
+    const char *      value; /* the word or pattern; for a token its text, or null */
     llama_token       token; /* for LSYS_TRIGGER_TOKEN */
 } lsys_trigger;
 
@@ -159,7 +167,8 @@ typedef struct lsys_tokens {
     size_t              size;
 } lsys_tokens;
 
-/* Everything common_sampler can do. lsys_sampler_defaults() fills in llama.cpp's defaults. */
+/* Everything common_sampler can do. lsys_sampler_defaults() fills in llama.cpp's defaults. Histories are at most 2^24 tokens
+ * long, penalties and biases at most 1e6. */
 typedef struct lsys_sampler_params {
     uint32_t seed; /* LLAMA_DEFAULT_SEED: random */
     int32_t  n_prev;
@@ -171,7 +180,7 @@ typedef struct lsys_sampler_params {
     float    xtc_probability;
     float    xtc_threshold;
     float    typical_p;
-    float    temperature;
+    float    temperature; /* 0: greedy, whatever the other stages; else at least 1e-6 */
     float    dynatemp_range;
     float    dynatemp_exponent;
     int32_t  penalty_last_n;
@@ -202,7 +211,7 @@ typedef struct lsys_sampler_params {
     const char *         grammar;
     const lsys_trigger * triggers;
     size_t               n_triggers;
-    const char * const * preserved_tokens; /* texts; those that are one token are kept by lazy grammars */
+    const char * const * preserved_tokens; /* texts; those that are one token are kept, as are such trigger words */
     size_t               n_preserved_tokens;
     const char *         generation_prompt; /* null or what the template put before the answer */
 
@@ -210,7 +219,7 @@ typedef struct lsys_sampler_params {
     lsys_tokens         reasoning_start;
     const lsys_tokens * reasoning_ends;
     size_t              n_reasoning_ends;
-    lsys_tokens         reasoning_forced; /* what is forced when the budget is spent: message and first end tag */
+    lsys_tokens         reasoning_forced; /* what is forced when the budget is spent; empty: the first end */
 } lsys_sampler_params;
 
 typedef struct lsys_sampler lsys_sampler;
@@ -218,14 +227,18 @@ typedef struct lsys_sampler lsys_sampler;
 void        lsys_sampler_defaults(lsys_sampler_params * params);
 lsys_status lsys_sampler_new  (const struct llama_model * model, const lsys_sampler_params * params, lsys_sampler ** out);
 void        lsys_sampler_free (lsys_sampler * sampler);
+/* The copy goes on as the original would, and has no candidates yet. */
 lsys_status lsys_sampler_clone(lsys_sampler * sampler, lsys_sampler ** out);
+/* Forgets all tokens: history, grammar, reasoning and random numbers are those of a new sampler. */
 lsys_status lsys_sampler_reset(lsys_sampler * sampler);
-/* Tells the sampler of a token. `generated` is false for prompt tokens, which the grammar does not see. */
+/* Tells the sampler of a token. `generated` is false for prompt tokens, which the grammar does not see. LSYS_FAILED when the
+ * grammar does not allow it; nothing has changed then. After LSYS_EXCEPTION the sampler must be reset. */
 lsys_status lsys_sampler_accept(lsys_sampler * sampler, llama_token token, bool generated);
 /* Samples from entry `index` of the last batch, without accepting. */
 lsys_status lsys_sampler_sample(lsys_sampler * sampler, struct llama_context * ctx, int32_t index, bool grammar_first, llama_token * out);
-/* Samples from the entries in turn, accepts each, and stops after the first that is not the drafted one. `indexes` has one
- * entry more than the draft; `out` has room for as many. */
+/* Samples from the entries in turn, accepts each, and stops after the first that is not the drafted one, or that ends the
+ * generation. `indexes` has one entry more than the draft; `out` has room for as many. Whatever the status is, *n_out tells
+ * how many tokens were accepted and are in `out`: a row that cannot be used stops it there. */
 lsys_status lsys_sampler_verify(lsys_sampler * sampler, struct llama_context * ctx, const int32_t * indexes, const llama_token * draft, size_t n_draft,
                                 bool grammar_first, llama_token * out, size_t * n_out);
 
@@ -235,18 +248,20 @@ typedef struct lsys_candidates {
     size_t                   size;
 } lsys_candidates;
 
-/* The same by rejection sampling: `q` has one distribution for each drafted token. */
+/* The same by rejection sampling: `q` has one distribution for each drafted token; an empty one stands for a draft that was
+ * certain, as those of lookup are. A greedy sampler compares, whatever q is. */
 lsys_status lsys_sampler_verify_rejection(lsys_sampler * sampler, struct llama_context * ctx, const int32_t * indexes, const llama_token * draft,
                                           const lsys_candidates * q, size_t n_draft, bool grammar_first, llama_token * out, size_t * n_out);
-/* The candidates left by the last sample, with probabilities, the most probable first if sorted; *selected is an index. */
+/* The candidates left by the last sample, with probabilities, the most probable first if sorted; *selected is an index.
+ * LSYS_INVALID before the first sample. */
 lsys_status lsys_sampler_candidates(lsys_sampler * sampler, bool sort, lsys_candidates * out, int64_t * selected);
 uint32_t    lsys_sampler_seed(const lsys_sampler * sampler);
-/* Makes the reasoning budget end now; LSYS_FAILED when there is none. */
+/* Forces the end of the reasoning from the next token on; LSYS_FAILED when none is going on. */
 lsys_status lsys_sampler_end_reasoning(lsys_sampler * sampler);
 /* The chain in words. */
 lsys_status lsys_sampler_describe(const lsys_sampler * sampler, lsys_text ** out);
 
-/* ---- speculation (speculative.cpp) ----------------------------------------------------------------------------------- */
+/* ---- speculation (speculation.cpp, drafters.cpp) ---------------------------------------------------------------------- */
 
 typedef enum lsys_spec_type {
     LSYS_SPEC_NONE          = 0,
@@ -263,7 +278,7 @@ typedef enum lsys_spec_type {
 } lsys_spec_type;
 
 typedef struct lsys_ngram_map_params {
-    uint16_t size_n;   /* tokens looked up */
+    uint16_t size_n;   /* tokens looked up; 1 to 1024, as the others */
     uint16_t size_m;   /* tokens drafted */
     uint16_t min_hits; /* sightings before a draft */
 } lsys_ngram_map_params;
@@ -296,24 +311,28 @@ typedef struct lsys_spec_params {
 typedef struct lsys_spec lsys_spec;
 
 void lsys_spec_defaults(lsys_spec_params * params);
-/* The contexts must outlive the handle, which keeps their addresses. */
+/* The contexts must outlive the handle, which keeps their addresses. At most one type may need a draft model. LSYS_INVALID
+ * tells what does not fit together: vocabularies, widths, layers, sizes of batches, files. Makes the target give the hidden
+ * states that the drafters read. */
 lsys_status lsys_spec_new (const lsys_spec_params * params, lsys_spec ** out);
 void        lsys_spec_free(lsys_spec * spec);
 /* The longest draft the initialised drafters can give. */
 int32_t     lsys_spec_n_max(const lsys_spec * spec);
 
 /* The handle keeps the history of each sequence: what is in the target's memory, without the token sampled last.
- * begin() sets it once the prompt has been processed; extend() and truncate() keep it in step. */
+ * begin() sets it once the prompt has been processed; extend() and truncate() keep it in step. begin() and truncate() drop
+ * the draft. */
 lsys_status lsys_spec_begin   (lsys_spec * spec, llama_seq_id seq, const llama_token * tokens, size_t n_tokens);
 lsys_status lsys_spec_extend  (lsys_spec * spec, llama_seq_id seq, const llama_token * tokens, size_t n_tokens);
 lsys_status lsys_spec_truncate(lsys_spec * spec, llama_seq_id seq, size_t n_tokens);
 
-/* Shows a batch of the target to the drafters, after it was decoded there. LSYS_FAILED: a drafter could not follow. */
+/* Shows a batch of the target to the drafters, after it was decoded there and before the next is. LSYS_FAILED: a drafter
+ * could not follow. Positions that the draft context holds already must have been removed there. */
 lsys_status lsys_spec_process(lsys_spec * spec, lsys_batch * batch);
 
 typedef struct lsys_draft_request {
     llama_seq_id seq;
-    int32_t      n_max; /* limit of this draft; -1: none */
+    int32_t      n_max; /* limit of this draft; -1: none, 0: no draft */
     llama_pos    pos;   /* where `last` will stand */
     llama_token  last;  /* sampled last, not yet in any memory */
     bool         want_candidates;
@@ -321,13 +340,15 @@ typedef struct lsys_draft_request {
     uint32_t     seed;
 } lsys_draft_request;
 
-/* Drafts for all these sequences in one go. */
+/* Drafts for all these sequences in one go. A draft model leaves what it drafted in its memory, from `pos` on: remove it
+ * before the next process(). Tokens outside the target's vocabulary are cut off. */
 lsys_status lsys_spec_draft(lsys_spec * spec, const lsys_draft_request * requests, size_t n_requests);
 /* What the last draft() gave for a sequence (possibly nothing), and which drafter it came from. */
 lsys_status lsys_spec_result(const lsys_spec * spec, llama_seq_id seq, lsys_tokens * out, lsys_spec_type * from);
 /* The distribution of drafted token `index`; empty unless the drafter gave them. */
 lsys_status lsys_spec_candidates(const lsys_spec * spec, llama_seq_id seq, size_t index, lsys_candidates * out);
-/* How many of the sequence's drafted tokens the target accepted; at most as many as were drafted. */
+/* How many of the sequence's drafted tokens the target accepted: once for each draft, after process(), and at most as many
+ * as were drafted. */
 lsys_status lsys_spec_accept(lsys_spec * spec, llama_seq_id seq, size_t n_accepted);
 
 /* The drafters' own state of a sequence; empty when they keep none that can be saved. */
@@ -364,16 +385,18 @@ lsys_status lsys_chat_templates_caps(const lsys_chat_templates * templates, lsys
  *   messages (OpenAI form, required), tools (OpenAI form), tool_choice ("auto", "required", "none"), parallel_tool_calls,
  *   json_schema (object), grammar (GBNF), add_generation_prompt (true), enable_thinking (true),
  *   reasoning_format ("none", "auto", "deepseek", "deepseek-legacy"), template_arguments (object of any JSON values),
- *   continue_final_message (bool).
- * The handle keeps the parser for the answer. */
+ *   continue_final_message (bool, "content" or "reasoning_content").
+ * Null stands for a missing value, reasoning_format for "auto"; other keys are refused. The handle keeps the parser for the
+ * answer. */
 lsys_status lsys_chat_new (const lsys_chat_templates * templates, const char * inputs, lsys_chat ** out);
 void        lsys_chat_free(lsys_chat * chat);
-/* JSON object: prompt, grammar, grammar_lazy, triggers [{kind, value, token}], preserved_tokens, stops, generation_prompt,
- * format, supports_thinking, thinking_start, thinking_ends. */
+/* JSON object: prompt, grammar, grammar_kind, grammar_lazy, triggers [{kind, value, token}], preserved_tokens, stops,
+ * generation_prompt, format, supports_thinking, thinking_start, thinking_ends. Kinds are those of lsys_sampler_params. */
 lsys_status lsys_chat_rendered(const lsys_chat * chat, lsys_text ** out);
 /* Adds a piece of the answer, parses all of it so far and gives a JSON object: message {role, content, reasoning_content,
- * tool_calls} and deltas [{content, reasoning_content, tool_call_index, tool_call}] since the last call. With `final` the
- * answer must be complete; LSYS_EXCEPTION when it does not have the template's form. */
+ * tool_calls} and deltas [{content, reasoning_content, tool_call_index, tool_call}] since the last call, without the keys
+ * that have nothing new. A tool call is {id, name, arguments}; in a delta, what is to be appended. With `final` the answer
+ * must be complete. LSYS_EXCEPTION when it does not have the template's form; the piece was added nevertheless. */
 lsys_status lsys_chat_feed(lsys_chat * chat, const char * piece, size_t n_piece, bool final, lsys_text ** out);
 
 /* GBNF for a JSON schema. */
@@ -392,7 +415,7 @@ typedef enum lsys_fit_result { LSYS_FIT_OK = 0, LSYS_FIT_TOO_LARGE = 1, LSYS_FIT
 
 /* Changes what still has its default in `model` and `context` so that the model fits. `tensor_split` has room for
  * llama_max_devices() floats, `overrides` for llama_max_tensor_buft_overrides(), `margins` one size for each device.
- * Calls are serialised, since llama.cpp swaps its global logger meanwhile. */
+ * Calls are serialised, since llama.cpp swaps its global logger meanwhile. Files that `compat` would refuse can abort. */
 lsys_status lsys_fit(const char * path, struct llama_model_params * model, struct llama_context_params * context, float * tensor_split,
                      struct llama_model_tensor_buft_override * overrides, size_t * margins, uint32_t n_ctx_min, const lsys_fit_extra * extra,
                      lsys_fit_result * out);
