@@ -133,7 +133,7 @@ fn starts_without_device(generate: &Path, model: &Path, variables: &Variables) -
     let (said, noted) = (String::from_utf8_lossy(&plain.stdout), String::from_utf8_lossy(&plain.stderr));
     ensure!(plain.status.success(), "generate with CUDA but no device failed ({}):\n{noted}", plain.status);
     ensure!(!said.trim().is_empty(), "generate with CUDA but no device printed no text");
-    let about: Vec<_> = noted.lines().filter(|line| line.to_lowercase().contains("device")).collect();
+    let about: Vec<_> = noted.lines().filter(|line| line.contains("GPU device")).collect();
     ensure!(about.len() == 1, "expected one line about the missing device, found {}:\n{noted}", about.len());
     say(format!("generate without a device says: {}", about[0].trim()));
     say(format!("and answers from the CPU: {}", said.trim()));

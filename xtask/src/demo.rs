@@ -73,7 +73,8 @@ pub(crate) struct Options {
 #[derive(Debug, Clone, PartialEq)]
 struct Answer {
     tokens: Vec<i64>,
-    speed: f64,
+    /// Tokens per second; none if the text ended at once.
+    speed: Option<f64>,
     /// The share of drafted tokens that were accepted; none if nothing was drafted.
     acceptance: Option<f64>,
     effective: String,
@@ -170,12 +171,12 @@ impl Answer {
         let (stats, speculation) = (&answer["stats"], &answer["speculation"]);
         let missing = |key: &str| format!("the answer of generate has no `{key}`");
         let tokens = answer["tokens"].as_array().with_context(|| missing("tokens"))?;
-        let number = |key: &str| stats[key].as_f64().with_context(|| missing(key));
-        let drafted = number("drafted")?;
+        // Null where there is nothing to divide by, but always there.
+        let number = |key: &str| -> Result<Option<f64>> { Ok(stats.get(key).with_context(|| missing(key))?.as_f64()) };
         Ok(Self {
             tokens: tokens.iter().filter_map(Value::as_i64).collect(),
             speed: number("tokens_per_second")?,
-            acceptance: if drafted > 0.0 { Some(number("accepted")? / drafted) } else { None },
+            acceptance: number("acceptance_rate")?,
             effective: named(&speculation["effective"]).with_context(|| missing("speculation.effective"))?,
             reason: speculation["reason"].as_str().filter(|reason| !reason.is_empty()).map(str::to_owned),
         })
@@ -185,6 +186,7 @@ impl Answer {
 /// A method's name, or the names of several.
 fn named(value: &Value) -> Option<String> {
     match value {
+        Value::Array(names) if names.is_empty() => Some("none".to_owned()),
         Value::Array(names) => Some(names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",")),
         other => other.as_str().map(str::to_owned),
     }
@@ -229,15 +231,18 @@ fn show(model: &Path, methods: &str, pairs: &[Pair]) {
 
 impl Pair {
     fn row(&self) -> Vec<String> {
+        let none = || "-".to_owned();
+        let speed = |speed: Option<f64>| speed.map_or_else(none, |speed| format!("{speed:.1}"));
+        let speed_up = self.plain.speed.zip(self.speculative.speed).map(|(plain, speculative)| speculative / plain);
         vec![
             self.name.to_owned(),
             self.speculative.tokens.len().to_string(),
-            format!("{:.1}", self.plain.speed),
-            format!("{:.1}", self.speculative.speed),
+            speed(self.plain.speed),
+            speed(self.speculative.speed),
             self.speculative
                 .acceptance
                 .map_or_else(|| "no guesses".to_owned(), |share| format!("{:.0} %", share * 100.0)),
-            format!("{:.2}x", self.speculative.speed / self.plain.speed),
+            speed_up.map_or_else(none, |ratio| format!("{ratio:.2}x")),
             if self.plain.tokens == self.speculative.tokens { "yes" } else { "no" }.to_owned(),
         ]
     }
@@ -251,38 +256,41 @@ mod tests {
     fn answer(stats: Value) -> Value {
         json!({
             "text": "x", "tokens": [1, 2], "stop_reason": "length", "stats": stats,
-            "speculation": { "requested": "ngram-mod", "effective": "ngram-mod", "reason": null },
+            "speculation": { "requested": "ngram-mod", "effective": ["ngram-mod"], "reason": null },
         })
     }
 
     #[test]
     fn an_answer_is_read() {
-        let stats = json!({ "tokens_per_second": 12.5, "drafted": 8, "accepted": 6 });
+        let stats = json!({ "tokens_per_second": 12.5, "acceptance_rate": 0.75 });
         let read = Answer::read(&answer(stats).to_string()).unwrap();
-        assert_eq!((read.tokens.as_slice(), read.speed, read.acceptance), (&[1, 2][..], 12.5, Some(0.75)));
+        assert_eq!((read.tokens.as_slice(), read.speed, read.acceptance), (&[1, 2][..], Some(12.5), Some(0.75)));
         assert_eq!((read.effective.as_str(), read.reason), ("ngram-mod", None));
     }
 
     #[test]
-    fn without_drafts_there_is_no_acceptance() {
-        let stats = json!({ "tokens_per_second": 12.5, "drafted": 0, "accepted": 0 });
-        assert_eq!(Answer::read(&answer(stats).to_string()).unwrap().acceptance, None);
+    fn nothing_to_divide_by_is_no_error() {
+        let stats = json!({ "tokens_per_second": null, "acceptance_rate": null });
+        let read = Answer::read(&answer(stats).to_string()).unwrap();
+        assert_eq!((read.speed, read.acceptance), (None, None));
     }
 
     #[test]
     fn a_missing_figure_is_named() {
-        let error = Answer::read(&answer(json!({ "drafted": 0 })).to_string()).unwrap_err().to_string();
+        let error = Answer::read(&answer(json!({ "acceptance_rate": null })).to_string()).unwrap_err().to_string();
         assert_eq!(error, "the answer of generate has no `tokens_per_second`");
         assert!(Answer::read("no json").is_err());
     }
 
     #[test]
     fn a_row_compares_the_two() {
-        let plain = Answer { tokens: vec![1], speed: 10.0, acceptance: None, effective: "none".into(), reason: None };
-        let speculative = Answer { speed: 25.0, acceptance: Some(0.9), ..plain.clone() };
+        let plain =
+            Answer { tokens: vec![1], speed: Some(10.0), acceptance: None, effective: "none".into(), reason: None };
+        let speculative = Answer { speed: Some(25.0), acceptance: Some(0.9), ..plain.clone() };
         let row = Pair { name: "a", plain: plain.clone(), speculative: speculative.clone() }.row();
         assert_eq!(row, ["a", "1", "10.0", "25.0", "90 %", "2.50x", "yes"]);
-        let other = Answer { tokens: vec![2], ..speculative };
-        assert_eq!(Pair { name: "a", plain, speculative: other }.row()[6], "no");
+        let other = Answer { tokens: vec![2], speed: None, acceptance: None, ..speculative };
+        let row = Pair { name: "a", plain, speculative: other }.row();
+        assert_eq!(row, ["a", "1", "10.0", "-", "no guesses", "-", "no"]);
     }
 }
