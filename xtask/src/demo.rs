@@ -223,8 +223,7 @@ fn show(model: &Path, methods: &str, pairs: &[Pair]) {
             pair.name
         );
     }
-    for pair in pairs.iter().filter(|pair| pair.speculative.effective != methods) {
-        let reason = pair.speculative.reason.as_deref().unwrap_or("no reason was given");
+    for (pair, reason) in pairs.iter().filter_map(|pair| Some((pair, pair.speculative.reason.as_ref()?))) {
         println!("`{}` ran with `{}` in place of `{methods}`: {reason}", pair.name, pair.speculative.effective);
     }
 }
