@@ -25,7 +25,7 @@ pub struct ModelArgs {
     #[arg(short, long, value_name = "FILE")]
     pub model: PathBuf,
 
-    /// A smaller model with the same vocabulary, which guesses ahead for the first one
+    /// A smaller model with the same vocabulary, to draft tokens
     #[arg(short, long, value_name = "FILE")]
     pub draft: Option<PathBuf>,
 
@@ -75,15 +75,17 @@ impl ModelArgs {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Speculation")]
 pub struct SpecArgs {
-    /// How to guess ahead: llama.cpp's names separated by commas, the first that has a guess is taken; or `none`
+    /// How to draft: names of llama.cpp separated by commas, or `none` [default: draft-simple with --draft, otherwise
+    /// ngram-mod]
     ///
     /// ngram-simple, ngram-map-k, ngram-map-k4v, ngram-mod and ngram-cache look up what followed the same words earlier in
-    /// the text and need nothing. draft-simple asks the model of --draft. The text stays the same with any of them.
+    /// the text and need nothing else. draft-simple asks the model of --draft. Of several methods the first that has a
+    /// draft is taken. The text stays the same with any of them.
     /// [default: draft-simple with --draft, otherwise ngram-mod]
     #[arg(short, long, value_name = "METHODS")]
     pub spec: Option<Methods>,
 
-    /// The longest guess in tokens [default: 4 of a draft model, 12 of the others]
+    /// The longest draft in tokens [default: 4 of a draft model, 12 of the other methods]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub draft_max: Option<u32>,
 }
@@ -170,7 +172,7 @@ impl SamplingArgs {
 #[derive(Args, Clone, Copy, Debug)]
 #[command(next_help_heading = "Output")]
 pub struct ShowArgs {
-    /// When to use colours; text that was guessed and found right is green
+    /// When to use colours; drafted tokens that the model accepted are green
     #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
     pub color: ColourChoice,
 

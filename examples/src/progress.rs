@@ -1,7 +1,8 @@
 //! Progress bars on standard error, shown only if that is a terminal and no log is written to it.
 
 use crate::interrupt;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use std::fmt;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
@@ -36,7 +37,7 @@ impl Progress {
 
     /// A bar for a prompt of so many tokens, of which `done` need no computing.
     pub fn prefill(self, done: usize, total: usize) -> ProgressBar {
-        let bar = self.bar(total as u64, "reading the prompt {bar:30} {pos}/{len} tokens {per_sec}");
+        let bar = self.bar(total as u64, "reading the prompt {bar:30} {pos}/{len} tokens {rate}");
         bar.set_position(done as u64);
         bar.reset_eta();
         bar
@@ -44,7 +45,7 @@ impl Progress {
 
     /// A bar for an answer that is shown only at its end.
     pub fn answer(self, most: u32) -> ProgressBar {
-        self.bar(u64::from(most), "generating {bar:30} {pos}/{len} tokens {per_sec}")
+        self.bar(u64::from(most), "generating {bar:30} {pos}/{len} tokens {rate}")
     }
 
     fn bar(self, length: u64, template: &str) -> ProgressBar {
@@ -52,9 +53,14 @@ impl Progress {
         let bar = ProgressBar::with_draw_target(Some(length), target);
         // The templates are constants of this file; one that is wrong leaves the usual bar.
         if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style.progress_chars("=> "));
+            bar.set_style(style.progress_chars("=> ").with_key("rate", rate));
         }
         bar.enable_steady_tick(Duration::from_millis(200));
         bar
     }
+}
+
+fn rate(state: &ProgressState, out: &mut dyn fmt::Write) {
+    // An error would mean that the bar cannot be drawn, and nothing depends on it.
+    let _ = write!(out, "{:.0} tokens/s", state.per_sec());
 }

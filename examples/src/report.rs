@@ -128,16 +128,14 @@ pub fn line(stats: &Stats, speculation: &Speculation, ending: Ending) -> String 
     if speculation.is_active() {
         line += &format!(" ({})", names(&speculation.effective));
     }
-    let computed = stats.prompt_tokens.saturating_sub(stats.cached_tokens);
-    line += &format!("; prompt of {} tokens", stats.prompt_tokens);
-    match stats.prompt_tokens_per_second() {
-        Some(rate) if stats.cached_tokens > 0 => {
-            line += &format!(", {computed} of them computed at {rate:.1} tokens/s")
-        }
-        Some(rate) => line += &format!(" at {rate:.1} tokens/s"),
-        None => {}
+    line += &format!("; prompt: {} tokens", stats.prompt_tokens);
+    if stats.cached_tokens > 0 {
+        line += &format!(" ({} cached)", stats.cached_tokens);
     }
-    line + &format!("; ended by {ending}")
+    if let Some(rate) = stats.prompt_tokens_per_second() {
+        line += &format!(", {rate:.1} tokens/s");
+    }
+    line + &format!("; ended: {ending}")
 }
 
 #[cfg(test)]
@@ -170,7 +168,7 @@ mod tests {
         assert_eq!(
             line(&stats, &speculation, Ending::Stopped(StopReason::EndOfText)),
             "20 tokens, 5.0 tokens/s, 12/16 drafted tokens accepted (75 %), 4.00 tokens a draft (ngram-mod); \
-             prompt of 10 tokens, 6 of them computed at 3.0 tokens/s; ended by end of text"
+             prompt: 10 tokens (4 cached), 3.0 tokens/s; ended: end of text"
         );
     }
 }

@@ -14,11 +14,11 @@ use llama_spec_examples::{Failure, interrupt, logging, start};
 use std::fs;
 use std::process::ExitCode;
 
-/// Talk with a model, which answers faster by guessing ahead
+/// Talk with a language model, made faster by speculative decoding
 ///
-/// Uses the chat template of the model. Guessed tokens are checked by the model, several in one step, so its answers are
-/// the ones it would give anyway; guesses that were right are shown in green. Lines can also come from a pipe: then
-/// standard output is the answers and nothing else.
+/// Uses the chat template of the model. Tokens are drafted by something cheap and checked by the model, several in one
+/// step, so its answers are the ones it would give anyway; drafted tokens that it accepted are shown in green. Messages can
+/// also come from a pipe, one a line: then standard output is the answers and nothing else.
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 110, after_help = after_help())]
 struct Cli {

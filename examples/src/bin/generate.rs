@@ -15,10 +15,10 @@ use llama_spec_examples::{Failure, interrupt, logging, start};
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// Continue a text with a model, faster by guessing ahead
+/// Continue a text with a language model, made faster by speculative decoding
 ///
-/// Guessed tokens are checked by the model, several in one step, so the text is the one that the model alone would give.
-/// Standard output is the text; what came of the guessing follows on standard error.
+/// Tokens are drafted by something cheap and checked by the model, several in one step, so the text is the one that the
+/// model alone would give. Standard output is the text; a line of numbers follows on standard error.
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 110, after_help = EXAMPLES)]
 struct Cli {

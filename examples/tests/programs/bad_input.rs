@@ -98,7 +98,7 @@ fn gpus_that_are_not_there() {
     for program in BOTH {
         for layers in ["20", "all"] {
             let refused = run(program, ["--model", &target, "--gpu-layers", layers], "a\n");
-            refused.refused(1, &["no such device", "use 0 layers to stay on the CPU"]);
+            refused.refused(1, &["no such device", &format!("for {layers} layers"), "0 layers to stay on the CPU"]);
         }
     }
     for layers in ["0", "auto"] {

@@ -25,10 +25,10 @@ fn two_turns_and_a_line_of_numbers_for_each() {
     assert_eq!(lines.len(), 2, "{run:?}");
     for line in &lines {
         assert!(line.starts_with(&format!("{} tokens, ", answer.len())), "{line}");
-        assert!(line.ends_with("ended by end of text"), "{line}");
+        assert!(line.ends_with("ended: end of text"), "{line}");
     }
     // The second prompt begins with the first exchange, which is still in the memory.
-    assert!(lines[1].contains(" of them computed at "), "{run:?}");
+    assert!(lines[1].contains(" cached), "), "{run:?}");
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_conversation_that_became_too_long_says_what_to_do() {
 #[test]
 fn a_context_that_fills_up_ends_the_answer_and_says_so() {
     let run = chat(&["--context", "256"], &"hi\n".repeat(4)).succeeded();
-    assert!(run.stderr.lines().last().unwrap().ends_with("ended by context full; /clear begins a new conversation"));
+    assert!(run.stderr.lines().last().unwrap().ends_with("ended: context full; /clear begins a new conversation"));
 }
 
 #[test]

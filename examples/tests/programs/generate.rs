@@ -109,7 +109,7 @@ fn standard_output_is_the_text_and_one_line_follows_beside_it() {
     let run = generate(&file("target"), &["-p", "abc", "-n", "200"], "").succeeded();
     assert_eq!(run.stdout, text(&known, &continuation(&known, "abc", 200)));
     assert_eq!(run.stderr.lines().count(), 1, "{run:?}");
-    for part in ["200 tokens, ", "tokens/s", "drafted tokens accepted (", " (ngram-mod); ", "ended by token limit"] {
+    for part in ["200 tokens, ", "tokens/s", "drafted tokens accepted (", " (ngram-mod); ", "ended: token limit"] {
         assert!(run.stderr.contains(part), "{part:?}: {run:?}");
     }
 }
