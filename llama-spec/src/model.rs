@@ -344,8 +344,12 @@ impl ModelBuilder {
             GpuLayers::Auto => -1,
             GpuLayers::Count(0) => 0,
             asked if gpus.is_empty() => {
+                let layers = match asked {
+                    GpuLayers::Count(count) => count.to_string(),
+                    _ => "all".into(),
+                };
                 let asked = format!(
-                    "a GPU for {asked:?} layers (this build or machine has none; use 0 layers to stay on the CPU)"
+                    "a GPU for {layers} layers (this build or machine has none; use 0 layers to stay on the CPU)"
                 );
                 return Err(Error::Device { asked, available: names(&Device::all()?) });
             }
