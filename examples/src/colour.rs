@@ -43,8 +43,3 @@ impl Piece {
         if self.reasoning { style.dim() } else { style }
     }
 }
-
-/// For what is said beside the answer, on standard error.
-pub fn aside() -> Style {
-    Style::new().dim().for_stderr()
-}

@@ -1,5 +1,6 @@
 //! How a program ends: what is said on standard error, always one line, and the exit status.
 
+use crate::output::note;
 use clap::Parser;
 use console::style;
 use std::io;
@@ -113,7 +114,7 @@ pub fn start<A: Parser>(run: impl FnOnce(A) -> Result<(), Failure>) -> ExitCode 
 }
 
 fn tell(sentence: &str) {
-    eprintln!("{} {}", style("error:").red().bold().for_stderr(), one_line(sentence));
+    note(&format!("{} {}", style("error:").red().bold().for_stderr(), one_line(sentence)));
 }
 
 /// What is wrong with the arguments, without the usage that clap writes below it.

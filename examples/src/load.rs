@@ -3,6 +3,7 @@
 use crate::args::{Methods, ModelArgs, SpecArgs};
 use crate::failure::{Failure, one_line};
 use crate::interrupt;
+use crate::output::note;
 use crate::progress::Progress;
 use llama_spec::options::GpuLayers;
 use llama_spec::spec::{Method, SpecConfig, Speculation};
@@ -37,8 +38,8 @@ impl Models {
     /// What the library refuses.
     pub fn load(args: &ModelArgs, progress: Progress) -> Result<Self, Failure> {
         interrupt::running();
-        if let Some(note) = missing_gpu(args.gpu_layers)? {
-            eprintln!("{note}");
+        if let Some(missing) = missing_gpu(args.gpu_layers)? {
+            note(&missing);
         }
         let target = load("model", &args.model, args.gpu_layers, progress)?;
         Ok(Self { args: args.clone(), progress, target, draft: None })

@@ -21,6 +21,8 @@ pub fn start(verbose: bool) -> Result<bool, Failure> {
         .with_writer(io::stderr)
         .with_ansi(console::colors_enabled_stderr())
         .without_time()
+        // It would use standard error for that, and panic if nobody reads it.
+        .log_internal_errors(false)
         .init();
     Ok(true)
 }

@@ -1,7 +1,8 @@
-//! The answer on standard output, as it comes.
+//! The answer on standard output, as it comes, and what is said beside it on standard error.
 
 use crate::colour::Piece;
 use crate::failure::Failure;
+use console::Style;
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
@@ -58,6 +59,16 @@ impl Default for Answer {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// Writes a line to standard error. If nobody reads that, there is nobody to tell.
+pub fn note(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// As [`note`], less bright than the answer.
+pub fn aside(text: &str) {
+    note(&Style::new().dim().for_stderr().apply_to(text).to_string());
 }
 
 /// The text with control characters made visible: a model must not be able to operate the terminal.

@@ -1,6 +1,7 @@
 //! Where the prompt comes from: an argument, a file, or standard input.
 
 use crate::failure::Failure;
+use crate::output::note;
 use clap::Args;
 use std::fs;
 use std::io::{self, IsTerminal, Read};
@@ -32,7 +33,7 @@ impl PromptArgs {
             Some(file) => (file.display().to_string(), fs::read(file)),
             None => {
                 if io::stdin().is_terminal() {
-                    eprintln!("Type the text to continue, then Ctrl-D on a line of its own:");
+                    note("Type the text to continue, then Ctrl-D on a line of its own:");
                 }
                 let mut bytes = Vec::new();
                 ("standard input".to_owned(), io::stdin().read_to_end(&mut bytes).map(|_| bytes))

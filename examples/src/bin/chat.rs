@@ -5,9 +5,8 @@ use llama_spec::Model;
 use llama_spec::chat::ChatTemplate;
 use llama_spec_examples::args::{ModelArgs, SamplingArgs, ShowArgs, SpecArgs, temperature};
 use llama_spec_examples::chat::{Command, HELP, Input, Session, Settings};
-use llama_spec_examples::colour::aside;
 use llama_spec_examples::load::Models;
-use llama_spec_examples::output::Answer;
+use llama_spec_examples::output::{Answer, aside};
 use llama_spec_examples::progress::Progress;
 use llama_spec_examples::prompt::utf8;
 use llama_spec_examples::{Failure, interrupt, logging, start};
@@ -78,8 +77,8 @@ fn run(cli: Cli) -> Result<(), Failure> {
     let mut session = Session::new(models, template, cli.spec, cli.system, settings)?;
     let mut input = Input::new()?;
     if input.is_interactive() {
-        say(&session.description());
-        say("/help lists the commands, Ctrl-C stops an answer");
+        aside(&session.description());
+        aside("/help lists the commands, Ctrl-C stops an answer");
     }
     converse(&mut session, &mut input)
 }
@@ -131,31 +130,26 @@ fn converse(session: &mut Session, input: &mut Input) -> Result<(), Failure> {
 fn obey(command: Command, session: &mut Session, out: &mut Answer) -> Result<(), Failure> {
     match command {
         Command::Nothing | Command::Quit => {}
-        Command::Say(text) => say(&session.say(text, out)?),
-        Command::Retry => say(&session.retry(out)?.unwrap_or_else(|| "there is no message to answer".into())),
-        Command::Help => say(HELP),
+        Command::Say(text) => aside(&session.say(text, out)?),
+        Command::Retry => aside(&session.retry(out)?.unwrap_or_else(|| "there is no message to answer".into())),
+        Command::Help => aside(HELP),
         Command::Clear => {
             session.clear();
-            say("a new conversation");
+            aside("a new conversation");
         }
-        Command::ShowSystem => say(session.system().unwrap_or("no system message is set")),
+        Command::ShowSystem => aside(session.system().unwrap_or("no system message is set")),
         Command::System(text) => {
             session.set_system(text);
-            say("from the next message on");
+            aside("from the next message on");
         }
-        Command::Undo => say(if session.undo() { "taken back" } else { "there is nothing to take back" }),
-        Command::Stats => say(&session.stats()),
-        Command::ShowSpec => say(&session.methods()),
+        Command::Undo => aside(if session.undo() { "taken back" } else { "there is nothing to take back" }),
+        Command::Stats => aside(&session.stats()),
+        Command::ShowSpec => aside(&session.methods()),
         Command::Spec(methods) => {
             session.set_methods(methods)?;
-            say(&session.methods());
+            aside(&session.methods());
         }
         Command::Wrong(why) => return Err(Failure::Other(why)),
     }
     Ok(())
-}
-
-/// Beside the conversation, on standard error.
-fn say(text: &str) {
-    eprintln!("{}", aside().apply_to(text));
 }

@@ -5,9 +5,9 @@ use indicatif::ProgressBar;
 use llama_spec::spec::Source;
 use llama_spec::{Event, GenerateOptions, Generation, Token};
 use llama_spec_examples::args::{ModelArgs, SamplingArgs, ShowArgs, SpecArgs, temperature};
-use llama_spec_examples::colour::{Piece, aside};
+use llama_spec_examples::colour::Piece;
 use llama_spec_examples::load::Models;
-use llama_spec_examples::output::Answer;
+use llama_spec_examples::output::{Answer, aside, note};
 use llama_spec_examples::progress::Progress;
 use llama_spec_examples::prompt::PromptArgs;
 use llama_spec_examples::report::{Ending, Numbers, Report, line};
@@ -71,7 +71,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
     let mut engine = models.engine(&cli.spec)?;
     let load = start.elapsed();
     if let Some(reason) = engine.reason() {
-        eprintln!("{reason}");
+        note(&reason);
     }
     let could_speculate = engine.speculation().is_active();
 
@@ -90,10 +90,10 @@ fn run(cli: Cli) -> Result<(), Failure> {
         let stats = Numbers::new(&stats, load);
         Report { text: &text.text, tokens: &text.tokens, stop_reason: ending, stats, speculation }.write()?;
     } else {
-        eprintln!("{}", aside().apply_to(line(&stats, speculation, ending)));
+        aside(&line(&stats, speculation, ending));
     }
     if could_speculate && let Some(reason) = engine.reason() {
-        eprintln!("from some token on {reason}");
+        note(&format!("from some token on {reason}"));
     }
     if ending == Ending::INTERRUPTED { Err(Failure::Interrupted) } else { Ok(()) }
 }

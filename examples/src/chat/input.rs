@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::output::note;
 use crate::prompt::utf8;
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
@@ -72,7 +73,7 @@ impl Input {
                 Ok(line) => break Ok(Some(line)),
                 Err(ReadlineError::Interrupted) if !warned => {
                     warned = true;
-                    eprintln!("Ctrl-C once more leaves; /help lists the commands");
+                    note("Ctrl-C once more leaves; /help lists the commands");
                 }
                 Err(ReadlineError::Interrupted | ReadlineError::Eof) => break Ok(None),
                 Err(error) => break Err(terminal(error)),

@@ -1,11 +1,11 @@
 //! The program `generate` on models whose text is known.
 
 use super::common::{
-    GENERATE, Run, command, continuation, file, finish, model, path, run, start, text, tokens, without_bos,
+    CHAT, GENERATE, Run, command, continuation, file, finish, model, path, run, start, text, tokens, without_bos,
 };
 use llama_spec_tests::zoo::Llama;
 use serde_json::Value;
-use std::io::Read;
+use std::io::{Read, Write};
 
 /// One thread: the models are tiny, and tests run side by side.
 fn generate(model: &str, args: &[&str], input: &str) -> Run {
@@ -221,4 +221,22 @@ fn a_reader_that_leaves_is_no_error() {
     drop(child.stdout.take());
     let run = finish(child).succeeded();
     assert_eq!(run.stderr, "");
+}
+
+/// `chat 2>&1 | head -c 5`, and a log that nobody reads.
+#[test]
+fn nobody_reading_standard_error_is_no_error() {
+    let lines = "hi\n/help\n/nonsense\n/stats\nhi\n";
+    for program in [GENERATE, CHAT] {
+        for more in [&[][..], &["--verbose"]] {
+            let args = ["--model", &file("chat"), "--threads", "1", "--temp", "0"];
+            let mut child = command(program, args.iter().chain(more)).spawn().unwrap();
+            drop(child.stderr.take());
+            child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+            let run = finish(child);
+            // The line that is no command makes the status of `chat` 1.
+            assert_eq!(run.status.code(), Some(i32::from(program == CHAT)), "{run:?}");
+            assert!(!run.stdout.is_empty(), "{run:?}");
+        }
+    }
 }
