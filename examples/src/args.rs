@@ -31,7 +31,7 @@ pub struct ModelArgs {
 
     /// Room for prompt and answer together, in tokens; 0 is what the model was trained for
     /// [default: what it was trained for, at most 4096]
-    #[arg(short, long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(short, long, value_name = "N", allow_negative_numbers = true, value_parser = parse::context)]
     pub context: Option<u32>,
 
     /// Threads to compute with [default: one for each processor, at most 16]
@@ -47,7 +47,7 @@ pub struct ModelArgs {
     pub draft_gpu_layers: Option<GpuLayers>,
 
     /// The most tokens handed to the model in one call
-    #[arg(long, value_name = "N", default_value_t = 2048, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    #[arg(long, value_name = "N", default_value_t = 2048, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(2..=1 << 20))]
     pub batch: u32,
 
     /// The most tokens of a prompt computed at once: more is faster and takes more memory

@@ -37,6 +37,12 @@ pub(super) fn probability(text: &str) -> Result<f32, String> {
     number.ok_or_else(|| "expected a number from 0 to 1".into())
 }
 
+/// The library finds out how tokens can be taken back with a batch of two.
+pub(super) fn context(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|tokens| *tokens != 1);
+    number.ok_or_else(|| "expected 0 (what the model was trained for) or a number of tokens from 2".into())
+}
+
 pub(super) fn gpu_layers(text: &str) -> Result<GpuLayers, String> {
     match text {
         "auto" => Ok(GpuLayers::Auto),
@@ -63,6 +69,12 @@ mod tests {
             assert!(probability(bad).is_err(), "{bad}");
         }
         assert_eq!((probability("0"), probability("1")), (Ok(0.0), Ok(1.0)));
+    }
+
+    #[test]
+    fn a_context_holds_two_tokens_or_what_the_model_was_trained_for() {
+        assert_eq!((context("0"), context("2"), context("8192")), (Ok(0), Ok(2), Ok(8192)));
+        assert!(["1", "-1", "4294967296", "long"].iter().all(|bad| context(bad).is_err()));
     }
 
     #[test]

@@ -33,7 +33,7 @@ fn files_that_are_no_model() {
 #[test]
 fn arguments_that_make_no_sense() {
     let target = file("chat");
-    let all: [(&[&str], &str); 30] = [
+    let all: [(&[&str], &str); 32] = [
         (&["--spec", "ngram"], "unknown speculative method `ngram`; known: ngram-simple"),
         (&["--spec", ""], "unknown speculative method"),
         (&["--spec", "none,ngram-mod"], "unknown speculative method `none`"),
@@ -53,7 +53,9 @@ fn arguments_that_make_no_sense() {
         (&["--threads", "-2"], "--threads"),
         (&["--threads", "513"], "512"),
         (&["--context", "-1"], "--context"),
+        (&["--context", "1"], "a number of tokens from 2"),
         (&["--batch", "0"], "--batch"),
+        (&["--batch", "1"], "--batch"),
         (&["--ubatch", "-5"], "--ubatch"),
         (&["--draft-max", "0"], "--draft-max"),
         (&["--draft-max", "-3"], "--draft-max"),
