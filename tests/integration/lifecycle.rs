@@ -7,7 +7,7 @@ use llama_spec::{Batch, Context, ContextOptions, Device, GenerateOptions, Genera
 use llama_spec_tests::zoo;
 
 fn options() -> ContextOptions {
-    ContextOptions::default().length_per_slot(256).threads(2)
+    ContextOptions::default().length_per_slot(256).threads(1)
 }
 
 fn methods() -> [SpecConfig; 5] {

@@ -34,10 +34,15 @@ fn load(model: &Llama) -> Model {
 }
 
 fn generator(target: &Model, draft: &Model, config: SpecConfig) -> Generator {
-    let context = ContextOptions::default().length_per_slot(1024).threads(2);
+    let context = ContextOptions::default().length_per_slot(1024).threads(1);
     let builder = Generator::builder(target).context(context).speculation(config.clone());
     let builder = if config.needs_draft() { builder.draft(draft) } else { builder };
     builder.build().expect("zoo models fit together")
+}
+
+/// The prompt in tokens, as the library gives it to the model.
+fn ids(model: &Model, prompt: &str) -> Vec<u32> {
+    model.vocab().tokenize(prompt).unwrap().iter().map(|token| token.id() as u32).collect()
 }
 
 struct Outcome {
@@ -76,7 +81,7 @@ fn every_method_and_length_gives_the_text_of_the_target() {
     for target in [Llama::target(1), Llama::target(2).with_recall()] {
         let (model, draft) = (load(&target), load(&target.draft(0.8)));
         let prompt = "The quick brown fox";
-        let expected = target.continuation(&target.vocabulary().tokenize(prompt), TOKENS);
+        let expected = target.continuation(&ids(&model, prompt), TOKENS);
         for methods in METHODS {
             for length in [1, 3, 8, 16] {
                 let mut generator = generator(&model, &draft, config(methods, length));
@@ -125,7 +130,7 @@ fn counts_of_a_draft_model_are_exact() {
         for length in [1, 4, 9] {
             let mut generator = generator(&model, &draft, config(&[Method::DraftSimple], length));
             let got = run(&mut generator, "abc", greedy());
-            let prompt = target.vocabulary().tokenize("abc");
+            let prompt = ids(&model, "abc");
             let tokens = [prompt.clone(), target.continuation(&prompt, TOKENS + 16)].concat();
             let (mut at, end, mut rounds, mut drafted, mut accepted) = (prompt.len(), prompt.len() + TOKENS, 0, 0, 0);
             while at < end {
@@ -153,8 +158,7 @@ fn a_second_request_reuses_the_first_and_gives_the_same_text() {
         let first = run(&mut generator, "The quick brown fox", greedy());
         let longer = run(&mut generator, "The quick brown fox jumps over the lazy dog", greedy());
         let again = run(&mut generator, "The quick brown fox", greedy());
-        let vocabulary = target.vocabulary();
-        let expected = |prompt: &str| target.continuation(&vocabulary.tokenize(prompt), TOKENS);
+        let expected = |prompt: &str| target.continuation(&ids(&model, prompt), TOKENS);
         assert_eq!(first.tokens, expected("The quick brown fox"), "{methods:?}");
         assert_eq!(longer.tokens, expected("The quick brown fox jumps over the lazy dog"), "{methods:?}");
         assert_eq!(again.tokens, first.tokens, "{methods:?}");
@@ -166,7 +170,7 @@ fn a_second_request_reuses_the_first_and_gives_the_same_text() {
 fn a_cancelled_request_leaves_no_trace() {
     let target = Llama::target(1);
     let (model, draft) = (load(&target), load(&target.draft(0.8)));
-    let expected = target.continuation(&target.vocabulary().tokenize("xyz"), TOKENS);
+    let expected = target.continuation(&ids(&model, "xyz"), TOKENS);
     for methods in METHODS {
         let mut generator = generator(&model, &draft, config(methods, 8));
         for events in 0..12 {
@@ -183,9 +187,9 @@ fn a_cancelled_request_leaves_no_trace() {
 fn the_context_is_filled_to_the_last_token_and_not_beyond() {
     let target = Llama::target(1);
     let (model, draft) = (load(&target), load(&target.draft(0.8)));
-    let context = ContextOptions::default().length_per_slot(256).threads(2);
+    let context = ContextOptions::default().length_per_slot(256).threads(1);
     let prompt = "x".repeat(240);
-    let expected = target.continuation(&target.vocabulary().tokenize(&prompt), 100);
+    let expected = target.continuation(&ids(&model, &prompt), 100);
     for methods in METHODS {
         let config = config(methods, 8);
         let builder = Generator::builder(&model).context(context.clone()).speculation(config.clone());
@@ -193,7 +197,7 @@ fn the_context_is_filled_to_the_last_token_and_not_beyond() {
         let mut generator = builder.build().unwrap();
         let length = generator.context_length() as usize;
         let got = run(&mut generator, &prompt, GenerateOptions::greedy());
-        let tokens = target.vocabulary().tokenize(&prompt).len();
+        let tokens = ids(&model, &prompt).len();
         assert_eq!(got.reason, StopReason::ContextFull, "{methods:?}");
         // Every token but the last one must be in the memory.
         assert_eq!(got.tokens.len(), length - tokens + 1, "{methods:?}");
@@ -206,7 +210,7 @@ fn the_end_of_the_text_ends_it_in_mid_draft() {
     let target = Llama::target(1).ending_after(b'.');
     let (model, draft) = (load(&target), load(&target.draft(1.0)));
     let prompt = "abc";
-    let mut expected = target.continuation(&target.vocabulary().tokenize(prompt), 1000);
+    let mut expected = target.continuation(&ids(&model, prompt), 1000);
     let end = expected.iter().position(|token| target.is_end(*token)).expect("this model ends its text");
     expected.truncate(end);
     for methods in METHODS {

@@ -38,7 +38,7 @@ fn options() -> ContextOptions {
 }
 
 fn greedy(generator: &mut Generator, prompt: &str) -> Vec<Token> {
-    let generation = generator.generate(prompt, GenerateOptions::greedy().max_tokens(64)).unwrap();
+    let generation = generator.generate(prompt, GenerateOptions::greedy().max_tokens(40)).unwrap();
     let token = |event| match event {
         Event::Token { token, .. } => Some(token),
         _ => None,
