@@ -168,6 +168,6 @@ fn version_is_the_one_the_bindings_were_made_for() {
 #[test]
 fn library_answers() {
     // SAFETY: llama.h: both take nothing and return a number.
-    assert!(unsafe { llama_max_devices() } >= 1);
-    assert!(unsafe { llama_max_tensor_buft_overrides() } >= 1);
+    let (devices, overrides) = unsafe { (llama_max_devices(), llama_max_tensor_buft_overrides()) };
+    assert!(devices >= 1 && overrides >= 1, "{devices} devices, {overrides} overrides");
 }
