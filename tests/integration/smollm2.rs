@@ -34,11 +34,11 @@ fn model() -> Model {
 }
 
 fn options() -> ContextOptions {
-    ContextOptions::default().length_per_slot(512).threads(2)
+    ContextOptions::default().length_per_slot(512).threads(1)
 }
 
 fn greedy(generator: &mut Generator, prompt: &str) -> Vec<Token> {
-    let generation = generator.generate(prompt, GenerateOptions::greedy().max_tokens(40)).unwrap();
+    let generation = generator.generate(prompt, GenerateOptions::greedy().max_tokens(32)).unwrap();
     let token = |event| match event {
         Event::Token { token, .. } => Some(token),
         _ => None,

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use console::style;
 use std::time::{Duration, Instant};
 
-/// The build script of `llama-sys` stays readable in one sitting.
+/// The build script of `llama-sys` stays readable in one sitting. Comments and blank lines do not count.
 const SCRIPT_LINES_BELOW: usize = 250;
 
 /// One thing that is checked.
@@ -23,7 +23,7 @@ pub(crate) enum Step {
     Docs,
     /// The committed bindings are what bindgen makes.
     Bindings,
-    /// The build script of llama-sys is below 250 lines.
+    /// The build script of llama-sys is below 250 lines of code.
     Script,
     /// Unit and integration tests.
     Tests,
@@ -123,14 +123,14 @@ fn script_length() -> Result<()> {
     let mut lines = 0;
     for entry in std::fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))? {
         let path = entry.context("cannot read a folder")?.path();
-        lines +=
-            std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?.lines().count();
+        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        lines += text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).count();
     }
     ensure!(
         lines < SCRIPT_LINES_BELOW,
-        "llama-sys/build has {lines} lines and must stay below {SCRIPT_LINES_BELOW}: simplify it"
+        "llama-sys/build has {lines} lines of code and must stay below {SCRIPT_LINES_BELOW}: simplify it"
     );
-    say(format!("llama-sys/build has {lines} lines (below {SCRIPT_LINES_BELOW})"));
+    say(format!("llama-sys/build has {lines} lines of code (below {SCRIPT_LINES_BELOW})"));
     Ok(())
 }
 
