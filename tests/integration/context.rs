@@ -1,5 +1,7 @@
 //! Models, vocabularies, contexts and memories: what they give, and what they refuse.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use llama_spec::options::{GpuLayers, KvType, MetadataValue, Pooling, SplitMode};
 use llama_spec::{Batch, Context, ContextOptions, DecodeError, Error, Model, Rollback, Slot, Token};
 use llama_spec_tests::zoo::{self, Llama};

@@ -1,6 +1,8 @@
 //! Loading, generating and dropping in every order: run under AddressSanitizer by `cargo xtask memcheck`, and small enough
 //! for every test run.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use llama_spec::sample::Grammar;
 use llama_spec::spec::{Method, SpecConfig};
 use llama_spec::{Batch, Context, ContextOptions, Device, GenerateOptions, Generator, Model, SamplerOptions, Slot};

@@ -1,5 +1,7 @@
 //! Speculation changes the speed and not the text: every method, every draft length, against the oracle and plain decoding.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use llama_spec::spec::{DraftModelSettings, Method, NgramMapSettings, NgramModSettings, Source, SpecConfig, Stats};
 use llama_spec::{ContextOptions, Event, GenerateOptions, Generator, Model, StopReason, Token};
 use llama_spec_tests::zoo::Llama;

@@ -1,5 +1,7 @@
 //! What must not compile does not: each file in `ui/` has the compiler's words beside it.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::process::Command;
 
 /// The cases are only checked, never linked. So that their dependencies are not linked either, the test runs in a process of
