@@ -18,36 +18,36 @@ const STAND_IN: &str = "target";
 
 const PROMPTS: [(&str, &str); 5] = [
     (
-        "counting",
-        "Here is a list of numbers, one on each line, each with its name.\n\
-         Item 1: the number 1 of the list.\nItem 2: the number 2 of the list.\nItem 3: the number 3 of the list.\n\
-         Item 4: the number 4 of the list.\nItem 5: the number 5 of the list.\n",
+        "repetition",
+        "The days go round: Monday, Tuesday, Wednesday, Thursday, Friday, Saturday, Sunday, Monday, Tuesday, Wednesday, \
+         Thursday, Friday, Saturday, Sunday, Monday, Tuesday, Wednesday, Thursday, Friday,",
     ),
     (
         "code editing",
-        "The old version of the file:\n\
-         ```python\n\
+        "```python\n\
          def area(width, height):\n    if width < 0 or height < 0:\n        raise ValueError(\"a side is negative\")\n\
          \x20   return width * height\n\n\
          def perimeter(width, height):\n    if width < 0 or height < 0:\n        raise ValueError(\"a side is negative\")\n\
          \x20   return 2 * (width + height)\n\
          ```\n\
-         The same file after one small correction of a comment:\n\
+         Here is the same code with a comment above each function:\n\
          ```python\n\
-         def area(width, height):\n",
+         # The area of a rectangle.\n\
+         def area(width,",
     ),
     (
         "quoting",
         "The harbour was quiet that morning. Three boats lay at the quay, and a man in a blue coat was mending a net. \
          Gulls walked along the wall and waited for something to fall.\n\n\
-         Read it once more, word for word:\n\n\
-         The harbour was quiet that morning.",
+         Once more, word for word:\n\n\
+         The harbour was quiet that morning. Three boats",
     ),
     (
         "records",
         "{\"id\": 1, \"name\": \"apple\", \"colour\": \"red\", \"price\": 3}\n\
          {\"id\": 2, \"name\": \"pear\", \"colour\": \"green\", \"price\": 4}\n\
-         {\"id\": 3, \"name\": \"plum\", \"colour\": \"blue\", \"price\": 2}\n",
+         {\"id\": 3, \"name\": \"plum\", \"colour\": \"blue\", \"price\": 2}\n\
+         {\"id\": 4, \"name\":",
     ),
     ("free prose", "The lighthouse keeper had not spoken to anyone for a month when the letter came. It said"),
 ];
