@@ -134,7 +134,12 @@ impl Demo {
     /// Runs every prompt both ways, alternating, so that whatever else the machine does falls on both.
     fn pairs(&self, methods: &str) -> Result<Vec<Pair>> {
         let style = ProgressStyle::with_template("    {msg:30} {bar:30} {pos}/{len} runs").context("progress bar")?;
-        let bar = ProgressBar::new((PROMPTS.len() * ROUNDS * 2) as u64).with_style(style);
+        let runs = PROMPTS.len() * ROUNDS * 2;
+        say(format!(
+            "generating {} tokens {runs} times; other work on this machine would spoil the figures",
+            self.tokens
+        ));
+        let bar = ProgressBar::new(runs as u64).with_style(style);
         let mut pairs = Vec::new();
         for (name, prompt) in PROMPTS {
             let run = |methods: &str| {
