@@ -101,11 +101,10 @@ impl GeneratorBuilder<'_> {
         }
         let options = self.context.slots(1);
         let mut target = self.target.context(&options)?;
-        let (rollback, engine) = if config.is_off() {
-            // Trying how tokens are taken back costs a decode; without drafts it only matters for reusing a prompt.
-            (target.probe_rollback()?, RawSpeculation::plain(target))
+        let rollback = target.probe_rollback()?;
+        let engine = if config.is_off() {
+            RawSpeculation::plain(target)
         } else {
-            let rollback = target.probe_rollback()?;
             if rollback != Rollback::Partial {
                 return Err(impossible(
                     "rejected tokens cannot be taken out of this target's memory one by one (it is recurrent or hybrid)",
@@ -122,7 +121,7 @@ impl GeneratorBuilder<'_> {
                 return Err(impossible("the draft model is recurrent or hybrid: what it drafted cannot be taken back"));
             }
             let engine = RawSpeculation::new(target, draft, &config);
-            (rollback, engine.map_err(|failed| impossible(&failed.failure.to_string()))?)
+            engine.map_err(|failed| impossible(&failed.failure.to_string()))?
         };
         let speculation =
             Speculation { requested: config.methods.clone(), effective: in_order(&config.methods), reason: None };

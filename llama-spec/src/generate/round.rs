@@ -10,7 +10,7 @@ use crate::spec::{Source, Speculation, Stats};
 use crate::text::Utf8Stream;
 use crate::token::{Slot, Token};
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// A running generation: an iterator of events. Dropping it cancels; the generator can then be used for the next request.
 #[derive(Debug)]
@@ -310,7 +310,7 @@ impl Drop for Generation<'_> {
             generated = self.stats.generated_tokens,
             drafted = self.stats.drafted,
             accepted = self.stats.accepted,
-            seconds = self.stats.generation.max(Duration::ZERO).as_secs_f64(),
+            seconds = self.stats.generation.as_secs_f64(),
             "generation"
         );
     }
