@@ -2,16 +2,21 @@
 
 mod cache;
 mod chain;
+mod described;
 mod file;
 mod llama;
+mod mamba;
+mod mamba_weights;
 mod named;
 mod recall;
 mod rounds;
 mod weights;
 
 pub use cache::directory;
+pub use described::Described;
 pub use file::file;
 pub use llama::{CHAT_TEMPLATE, Llama, Shape};
+pub use mamba::Mamba;
 pub use named::{Named, bench_draft, bench_target, named};
 pub use rounds::{Acceptance, Round};
 

@@ -59,7 +59,7 @@ pub(super) fn cached(
 }
 
 /// The source that decides what is in a file: a change to it must not leave old files in use.
-const SOURCES: [&str; 9] = [
+const SOURCES: [&str; 11] = [
     include_str!("../gguf.rs"),
     include_str!("../gguf/metadata.rs"),
     include_str!("../gguf/tensor.rs"),
@@ -67,6 +67,8 @@ const SOURCES: [&str; 9] = [
     include_str!("../vocab.rs"),
     include_str!("chain.rs"),
     include_str!("llama.rs"),
+    include_str!("mamba.rs"),
+    include_str!("mamba_weights.rs"),
     include_str!("recall.rs"),
     include_str!("weights.rs"),
 ];

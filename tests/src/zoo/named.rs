@@ -1,45 +1,102 @@
-//! The models that have a name, for programs and people: a target, its drafts, and shapes for benches.
+//! The files that have a name, for programs and people: a target, its drafts, shapes for benches, and one of every other
+//! kind of file that a loader meets.
 
-use super::llama::{CHAT_TEMPLATE, Llama, Shape};
+use super::{
+    described::Described,
+    llama::{CHAT_TEMPLATE, Llama, Shape},
+    mamba::Mamba,
+};
 use crate::{
     gguf::TensorType,
     vocab::{Kind, Vocabulary},
 };
 
-/// A model of the zoo by name.
-#[derive(Clone, Debug)]
+/// A file of the zoo by name.
+#[derive(Clone, Copy, Debug)]
 pub struct Named {
     /// The name, which is also the stem of a file's name.
     pub name: &'static str,
-    /// What the model is for, in one line.
+    /// What the file is for, in one line.
     pub about: &'static str,
-    /// The model.
-    pub model: Llama,
+    make: Make,
 }
 
-/// All named models.
+#[derive(Clone, Copy, Debug)]
+enum Make {
+    Llama(fn() -> Llama),
+    Other(fn() -> Box<dyn Described>),
+}
+
+impl Named {
+    const fn llama_of(name: &'static str, about: &'static str, make: fn() -> Llama) -> Self {
+        Self { name, about, make: Make::Llama(make) }
+    }
+
+    /// Any file; the label of its description is its name.
+    pub(super) const fn new(name: &'static str, about: &'static str, make: fn() -> Box<dyn Described>) -> Self {
+        Self { name, about, make: Make::Other(make) }
+    }
+
+    /// The description of the file.
+    pub fn model(&self) -> Box<dyn Described> {
+        match self.make {
+            Make::Llama(make) => Box::new(make().labelled(self.name)),
+            Make::Other(make) => make(),
+        }
+    }
+
+    /// The description of a [`Llama`], which knows its text; `None` for the others.
+    pub fn llama(&self) -> Option<Llama> {
+        match self.make {
+            Make::Llama(make) => Some(make().labelled(self.name)),
+            Make::Other(_) => None,
+        }
+    }
+}
+
+/// All named files.
 pub fn named() -> Vec<Named> {
-    let target = Llama::target(1);
-    let recall = target.clone().with_recall();
-    let list = [
-        ("target", "a target with a cycle of 80 characters as its text", target.clone()),
-        ("target-f16", "the target in F16", target.clone().with_weights(TensorType::F16)),
-        ("draft-0.5", "a draft for the target; half of its tokens are accepted", target.draft(0.5)),
-        ("draft-0.8", "a draft for the target; 80 % of its tokens are accepted", target.draft(0.8)),
-        ("draft-0.95", "a draft for the target; 95 % of its tokens are accepted", target.draft(0.95)),
-        (
-            "draft-other-vocabulary",
-            "a draft that does not fit: other token texts",
-            target.draft(1.0).other_vocabulary(),
-        ),
-        ("draft-other-tokenizer", "a draft that does not fit: another tokenizer", target.draft(1.0).other_tokenizer()),
-        ("chat", "a target with a chat template that ends its answers", chat()),
-        ("recall", "a target whose text depends on earlier tokens", recall.clone()),
-        ("recall-draft-0.8", "a draft for `recall`; about 80 % of its tokens are accepted", recall.draft(0.8)),
-        ("bench-target", "1.1 billion parameters in F16 (2.2 GB) for benches", bench_target()),
-        ("bench-draft", "52 million parameters in F16 (106 MB); 80 % of its tokens are accepted", bench_draft(0.8)),
-    ];
-    list.map(|(name, about, model)| Named { name, about, model: model.labelled(name) }).into()
+    [LLAMAS, RECURRENT].concat()
+}
+
+/// The models of the llama architecture.
+const LLAMAS: &[Named] = &[
+    Named::llama_of("target", "a target with a cycle of 80 characters as its text", target),
+    Named::llama_of("target-f16", "the target in F16", || target().with_weights(TensorType::F16)),
+    Named::llama_of("draft-0.5", "a draft for the target; half of its tokens are accepted", || target().draft(0.5)),
+    Named::llama_of("draft-0.8", "a draft for the target; 80 % of its tokens are accepted", || target().draft(0.8)),
+    Named::llama_of("draft-0.95", "a draft for the target; 95 % of its tokens are accepted", || target().draft(0.95)),
+    Named::llama_of("draft-other-vocabulary", "a draft that does not fit: other token texts", || {
+        target().draft(1.0).other_vocabulary()
+    }),
+    Named::llama_of("draft-other-tokenizer", "a draft that does not fit: another tokenizer", || {
+        target().draft(1.0).other_tokenizer()
+    }),
+    Named::llama_of("chat", "a target with a chat template that ends its answers", chat),
+    Named::llama_of("recall", "a target whose text depends on earlier tokens", recall),
+    Named::llama_of("recall-draft-0.8", "a draft for `recall`; about 80 % of its tokens are accepted", || {
+        recall().draft(0.8)
+    }),
+    Named::llama_of("bench-target", "1.1 billion parameters in F16 (2.2 GB) for benches", bench_target),
+    Named::llama_of("bench-draft", "52 million parameters in F16 (106 MB); 80 % of its tokens are accepted", || {
+        bench_draft(0.8)
+    }),
+];
+
+/// Recurrent models.
+const RECURRENT: &[Named] = &[
+    Named::new("mamba", "a recurrent target whose text depends on its state", || Box::new(Mamba::target(1))),
+    Named::new("mamba-draft-0.8", "a draft for `mamba`; about 80 % of its tokens are accepted", || {
+        Box::new(Mamba::target(1).draft(0.8))
+    }),
+];
+
+fn target() -> Llama {
+    Llama::target(1)
+}
+
+fn recall() -> Llama {
+    target().with_recall()
 }
 
 /// A target with a chat template, whose answers end.

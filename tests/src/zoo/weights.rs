@@ -1,6 +1,7 @@
 //! The tensors of a [`Llama`]: a known embedding and head, random layers, and the head of recall.
 
 use super::{
+    described::Described as _,
     llama::Llama,
     recall::{self, Recall},
 };
