@@ -3,7 +3,10 @@
 mod cache;
 mod chain;
 mod described;
+mod eagle3;
+mod eagle3_weights;
 mod file;
+mod linear;
 mod llama;
 mod mamba;
 mod mamba_weights;
@@ -14,6 +17,7 @@ mod weights;
 
 pub use cache::directory;
 pub use described::Described;
+pub use eagle3::Eagle3;
 pub use file::file;
 pub use llama::{CHAT_TEMPLATE, Llama, Shape};
 pub use mamba::Mamba;

@@ -56,7 +56,7 @@ impl Named {
 
 /// All named files.
 pub fn named() -> Vec<Named> {
-    [LLAMAS, RECURRENT].concat()
+    [LLAMAS, RECURRENT, EAGLE3].concat()
 }
 
 /// The models of the llama architecture.
@@ -88,6 +88,31 @@ const RECURRENT: &[Named] = &[
     Named::new("mamba", "a recurrent target whose text depends on its state", || Box::new(Mamba::target(1))),
     Named::new("mamba-draft-0.8", "a draft for `mamba`; about 80 % of its tokens are accepted", || {
         Box::new(Mamba::target(1).draft(0.8))
+    }),
+];
+
+/// EAGLE-3 drafts for `target`.
+const EAGLE3: &[Named] = &[
+    Named::new("eagle3", "an EAGLE-3 draft for the target; 80 % of its tokens are accepted", || {
+        Box::new(target().eagle3(0.8).labelled("eagle3"))
+    }),
+    Named::new("eagle3-borrowing", "the same without embeddings and head, which are the target's", || {
+        Box::new(target().eagle3(0.8).without_embeddings().without_head().labelled("eagle3-borrowing"))
+    }),
+    Named::new("eagle3-reduced", "the same with a reduced vocabulary and a table of its ids", || {
+        Box::new(target().eagle3(0.8).with_reduced_vocabulary().labelled("eagle3-reduced"))
+    }),
+    Named::new("eagle3-narrow", "the same with half the target's width", || {
+        Box::new(target().eagle3(0.8).with_width(64).labelled("eagle3-narrow"))
+    }),
+    Named::new("eagle3-recall", "an EAGLE-3 draft for `recall`; about half of its tokens are accepted", || {
+        Box::new(recall().eagle3(1.0).labelled("eagle3-recall"))
+    }),
+    Named::new("eagle3-other-width", "an EAGLE-3 draft that does not fit: for a target of width 192", || {
+        Box::new(target().eagle3(0.8).for_target_width(192).labelled("eagle3-other-width"))
+    }),
+    Named::new("eagle3-layer-beyond", "an EAGLE-3 draft that does not fit: reads a layer that no target has", || {
+        Box::new(target().eagle3(0.8).with_target_layers([0, 1, 7]).labelled("eagle3-layer-beyond"))
     }),
 ];
 
