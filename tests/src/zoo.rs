@@ -3,6 +3,8 @@
 mod cache;
 mod chain;
 mod described;
+mod dflash;
+mod dflash_weights;
 mod eagle3;
 mod eagle3_weights;
 mod file;
@@ -13,10 +15,12 @@ mod mamba_weights;
 mod named;
 mod recall;
 mod rounds;
+mod rows;
 mod weights;
 
 pub use cache::directory;
 pub use described::Described;
+pub use dflash::{Dflash, Layout};
 pub use eagle3::Eagle3;
 pub use file::file;
 pub use llama::{CHAT_TEMPLATE, Llama, Shape};

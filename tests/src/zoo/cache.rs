@@ -59,13 +59,15 @@ pub(super) fn cached(
 }
 
 /// The source that decides what is in a file: a change to it must not leave old files in use.
-const SOURCES: [&str; 14] = [
+const SOURCES: [&str; 17] = [
     include_str!("../gguf.rs"),
     include_str!("../gguf/metadata.rs"),
     include_str!("../gguf/tensor.rs"),
     include_str!("../rng.rs"),
     include_str!("../vocab.rs"),
     include_str!("chain.rs"),
+    include_str!("dflash.rs"),
+    include_str!("dflash_weights.rs"),
     include_str!("eagle3.rs"),
     include_str!("eagle3_weights.rs"),
     include_str!("linear.rs"),
@@ -73,6 +75,7 @@ const SOURCES: [&str; 14] = [
     include_str!("mamba.rs"),
     include_str!("mamba_weights.rs"),
     include_str!("recall.rs"),
+    include_str!("rows.rs"),
     include_str!("weights.rs"),
 ];
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::{
     described::Described as _,
     eagle3::Eagle3,
-    linear,
+    linear, rows,
     weights::{CONSTANT, direction, embedding},
 };
 use crate::{
@@ -129,10 +129,7 @@ fn matrix<'a>(
     rows: usize,
     make_row: impl Fn(usize, &mut [f32]) + Send + Sync + 'a,
 ) -> Tensor<'a> {
-    Tensor::matrix(name, WEIGHTS, row_length as u64, rows as u64, move |index, row| {
-        row.fill(0.0);
-        make_row(index as usize, row);
-    })
+    rows::matrix(name, WEIGHTS, row_length, rows, make_row)
 }
 
 /// A vector with one value in each half.

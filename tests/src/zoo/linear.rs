@@ -12,6 +12,11 @@ pub(super) fn functional(vectors: &[Vec<f32>], values: &[f64]) -> Vec<f32> {
     sum.into_iter().map(|x| x as f32).collect()
 }
 
+/// [`functional`] for many lists of values.
+pub(super) fn functionals(vectors: &[Vec<f32>], values: &[Vec<f64>]) -> Vec<Vec<f32>> {
+    values.iter().map(|values| functional(vectors, values)).collect()
+}
+
 /// Solves `matrix * x = values` for a matrix that is symmetric and positive: elimination needs no exchange of rows.
 fn solve(mut matrix: Vec<Vec<f64>>, mut values: Vec<f64>) -> Vec<f64> {
     let n = values.len();

@@ -3,6 +3,7 @@
 use super::{
     described::Described as _,
     mamba::{KERNEL, LATCHES, Mamba},
+    rows,
 };
 use crate::{
     gguf::{Gguf, Tensor, TensorType},
@@ -70,11 +71,7 @@ fn matrix<'a>(
     rows: usize,
     make_row: impl Fn(usize, &mut [f32]) + Send + Sync + 'a,
 ) -> Tensor<'a> {
-    let make_row = move |index: u64, row: &mut [f32]| {
-        row.fill(0.0);
-        make_row(index as usize, row);
-    };
-    Tensor::matrix(name, TensorType::F32, row_length as u64, rows as u64, make_row)
+    rows::matrix(name, TensorType::F32, row_length, rows, make_row)
 }
 
 /// The direction that stands for a token as a successor.

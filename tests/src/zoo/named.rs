@@ -3,6 +3,7 @@
 
 use super::{
     described::Described,
+    dflash::Layout,
     llama::{CHAT_TEMPLATE, Llama, Shape},
     mamba::Mamba,
 };
@@ -56,7 +57,7 @@ impl Named {
 
 /// All named files.
 pub fn named() -> Vec<Named> {
-    [LLAMAS, RECURRENT, EAGLE3].concat()
+    [LLAMAS, RECURRENT, EAGLE3, DFLASH].concat()
 }
 
 /// The models of the llama architecture.
@@ -115,6 +116,48 @@ const EAGLE3: &[Named] = &[
         Box::new(target().eagle3(0.8).with_target_layers([0, 1, 7]).labelled("eagle3-layer-beyond"))
     }),
 ];
+
+/// DFlash and DSpark drafts for `target`.
+const DFLASH: &[Named] = &[
+    Named::new("dflash", "a DFlash draft for the target; 80 % of its tokens are accepted", || {
+        Box::new(target().dflash(0.8).labelled("dflash"))
+    }),
+    Named::new("dflash-borrowing", "the same without embeddings and head, which are the target's", || {
+        Box::new(target().dflash(0.8).without_embeddings().without_head().labelled("dflash-borrowing"))
+    }),
+    Named::new("dflash-reduced", "the same with a reduced vocabulary and a table of its ids", || {
+        Box::new(target().dflash(0.8).with_reduced_vocabulary().labelled("dflash-reduced"))
+    }),
+    Named::new("dflash-no-mask", "a DFlash draft that does not work: no mask token", || {
+        Box::new(target().dflash(0.8).without_mask_token().labelled("dflash-no-mask"))
+    }),
+    Named::new("dflash-other-width", "a DFlash draft that does not fit: for a target of width 192", || {
+        Box::new(wide_target().dflash(0.8).labelled("dflash-other-width"))
+    }),
+    Named::new("dflash-layer-beyond", "a DFlash draft that does not fit: reads a layer that no target has", || {
+        Box::new(target().dflash(0.8).with_target_layers([0, 1, 7]).labelled("dflash-layer-beyond"))
+    }),
+    Named::new("dspark", "a DSpark draft for the target; 80 % of its tokens are accepted", || {
+        Box::new(target().dspark(0.8).labelled("dspark"))
+    }),
+    Named::new("dspark-in-place", "the same in the layout of DFlash, with the target's embeddings and head", || {
+        let draft = target().dspark(0.8).with_layout(Layout::SparkInPlace).without_embeddings().without_head();
+        Box::new(draft.labelled("dspark-in-place"))
+    }),
+    Named::new("dspark-no-mask", "a DSpark draft that does not work: no mask token", || {
+        Box::new(target().dspark(0.8).without_mask_token().labelled("dspark-no-mask"))
+    }),
+    Named::new("dspark-no-block-size", "a DSpark draft that does not work: no size of blocks", || {
+        Box::new(target().dspark(0.8).without_block_size().labelled("dspark-no-block-size"))
+    }),
+    Named::new("dspark-other-width", "a DSpark draft that does not fit: for a target of width 192", || {
+        Box::new(wide_target().dspark(0.8).labelled("dspark-other-width"))
+    }),
+];
+
+fn wide_target() -> Llama {
+    target().with_shape(Shape { width: 192, ..target().shape().clone() })
+}
 
 fn target() -> Llama {
     Llama::target(1)
