@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod arch;
 pub mod batch;
 pub mod chat;
 pub mod context;
