@@ -132,6 +132,9 @@ pub enum Error {
         /// Why not, and what to change.
         reason: String,
     },
+    /// Files and settings do not go together: every rule that refused them.
+    #[error(transparent)]
+    Incompatible(#[from] crate::compat::Incompatible),
     /// A saved state could not be made or restored.
     #[error("state: {reason}")]
     State {

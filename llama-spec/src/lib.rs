@@ -3,6 +3,7 @@
 pub mod arch;
 pub mod batch;
 pub mod chat;
+pub mod compat;
 pub mod context;
 mod devices;
 pub mod error;
