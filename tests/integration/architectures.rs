@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use llama_spec::arch::{Architecture, MemoryKind, MtpGraph, MultiAxis, OutputWidth, Role};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -39,6 +39,8 @@ struct Source {
     structs: HashMap<String, Struct>,
     /// What is done in which function: the struct, the function or graph, the fact.
     facts: HashSet<(String, String, &'static str)>,
+    /// The tensors of a block that the heads of a struct ask for, by the names in files.
+    head_tensors: HashMap<String, BTreeSet<String>>,
 }
 
 /// One `struct llama_model_*` of `src/models/models.h`.
@@ -89,8 +91,8 @@ impl Source {
             Some((name.to_owned(), Struct { base, text: rest.split("\n};").next()?.to_owned() }))
         });
         let structs = structs.collect();
-        let facts = facts(&root.join("src").join("models"));
-        Self { root, names, arch, model, implementations, structs, facts }
+        let (facts, head_tensors) = facts(&root.join("src").join("models"));
+        Self { root, names, arch, model, implementations, structs, facts, head_tensors }
     }
 
     fn version(&self) -> String {
@@ -143,6 +145,8 @@ impl Source {
             () => MtpGraph::None,
         };
         check("mtp", show(row.mtp), show(mtp));
+        let asked = self.head_tensors.get(builds).filter(|_| has_graph).cloned().unwrap_or_default();
+        check("head_tensors", show(row.head_tensors().map(str::to_owned).collect::<BTreeSet<_>>()), show(asked));
         let width = match () {
             () if has(of, "load_arch_hparams", "hyper connections") => OutputWidth::HyperConnections,
             () if has(of, "load_arch_hparams", "embedding") => OutputWidth::Embedding,
@@ -180,9 +184,20 @@ impl Source {
     }
 }
 
-/// The marks in the sources of the models, by the function in which they stand.
-fn facts(folder: &Path) -> HashSet<(String, String, &'static str)> {
-    let mut facts = HashSet::new();
+/// What the code calls tensors that have another name in files.
+const RENAMED: [(&str, &str); 5] = [
+    ("wqkv", "attn_qkv"),
+    ("wq_a", "attn_q_a"),
+    ("wq_b", "attn_q_b"),
+    ("wkv_a_mqa", "attn_kv_a_mqa"),
+    ("wk_b", "attn_k_b"),
+];
+
+type Facts = HashSet<(String, String, &'static str)>;
+
+/// The marks in the sources of the models, by the function in which they stand, and the tensors that heads ask for.
+fn facts(folder: &Path) -> (Facts, HashMap<String, BTreeSet<String>>) {
+    let (mut facts, mut tensors) = (HashSet::new(), HashMap::<String, BTreeSet<String>>::new());
     for file in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
         if file.extension().is_none_or(|extension| extension != "cpp") {
             continue;
@@ -197,6 +212,16 @@ fn facts(folder: &Path) -> HashSet<(String, String, &'static str)> {
                 let part = rest.split(|it: char| !it.is_alphanumeric() && it != '_').next().unwrap();
                 place = Some((of.to_owned(), part.to_owned()));
             }
+            if let Some((of, part)) = &place
+                && part == "graph_mtp"
+                && line.trim_start().starts_with("GGML_ASSERT(")
+            {
+                let words = line.split(|it: char| !it.is_alphanumeric() && !matches!(it, '_' | '.'));
+                let names = words.filter_map(|word| word.strip_prefix("layer."));
+                let names =
+                    names.map(|name| RENAMED.iter().find(|(code, _)| *code == name).map_or(name, |(_, file)| file));
+                tensors.entry(of.clone()).or_default().extend(names.map(str::to_owned));
+            }
             for (fact, _) in MARKS.iter().filter(|(_, mark)| line.contains(mark)) {
                 let (of, part) = place.clone().unwrap_or_else(|| panic!("{}: {line}", file.display()));
                 facts.insert((of, part, *fact));
@@ -206,7 +231,7 @@ fn facts(folder: &Path) -> HashSet<(String, String, &'static str)> {
     for (fact, mark) in MARKS {
         assert!(facts.iter().any(|(_, _, found)| *found == fact), "src/models has no `{mark}` any more");
     }
-    facts
+    (facts, tensors)
 }
 
 fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {

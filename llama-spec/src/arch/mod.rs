@@ -20,6 +20,8 @@ pub struct Architecture {
     pub role: Role,
     /// The heads that predict several tokens, and how they are run.
     pub mtp: MtpGraph,
+    /// Tensors of a block of heads without which llama.cpp aborts, besides those that all of them have.
+    pub more_head_tensors: &'static [&'static str],
     /// Whether the graph keeps the hidden state of every token (`t_h_nextn`), from which MTP heads draft.
     pub publishes_hidden: bool,
     /// Whether the graph keeps the inputs of its layers (`t_layer_inp`), from which EAGLE-3, DFlash and DSpark draft.
@@ -134,6 +136,14 @@ impl Architecture {
     /// Whether heads for multi-token prediction of this architecture can be used.
     pub const fn has_mtp(&self) -> bool {
         matches!(self.mtp, MtpGraph::Single | MtpGraph::Chained | MtpGraph::SharedMemory)
+    }
+
+    /// The tensors that each block of heads must have, without `blk.N.` and `.weight`.
+    pub fn head_tensors(&self) -> impl Iterator<Item = &'static str> {
+        /// Those that all architectures ask for.
+        const COMMON: &[&str] = &["nextn.eh_proj", "nextn.enorm", "nextn.hnorm"];
+        let own = matches!(self.mtp, MtpGraph::Single | MtpGraph::Chained);
+        COMMON.iter().chain(self.more_head_tensors).copied().filter(move |_| own)
     }
 
     /// The names of the architectures for which this holds, for messages.

@@ -11,6 +11,27 @@ use super::OutputWidth::{Embedding, HyperConnections, One};
 use super::Role::{Diffusion, Draft, Encoder, EncoderDecoder, Projector, Unsupported};
 use super::{Architecture, MemoryKind, MtpGraph, MultiAxis, OutputWidth, Role};
 
+/// Tensors of heads with a mixture of experts.
+const GATED: &[&str] = &["ffn_gate_inp"];
+/// Tensors of heads with a norm of their own at the end.
+const NORMED: &[&str] = &["nextn.shared_head_norm"];
+const GATED_NORMED: &[&str] = &["ffn_gate_inp", "nextn.shared_head_norm"];
+/// Tensors of heads with latent attention and a mixture of experts.
+const LATENT: &[&str] = &[
+    "attn_q_a",
+    "attn_q_a_norm",
+    "attn_q_b",
+    "attn_kv_a_mqa",
+    "attn_kv_a_norm",
+    "attn_k_b",
+    "ffn_norm",
+    "ffn_gate_inp",
+    "ffn_down_exps",
+    "ffn_gate_shexp",
+    "ffn_down_shexp",
+    "ffn_up_shexp",
+];
+
 pub(super) const ROWS: &[Architecture] = &[
     row("clip").role(Projector),
     row("llama").layers(),
@@ -43,14 +64,22 @@ pub(super) const ROWS: &[Architecture] = &[
     row("qwen3").layers(),
     row("flint").layers().undivided(),
     row("qwen3moe").layers(),
-    row("qwen3next").hybrid().mtp(Single).hidden().layers(),
+    row("qwen3next").hybrid().mtp(Single).head(GATED).hidden().layers(),
     row("qwen3vl").multi_axis(Always),
     row("qwen3vlmoe").multi_axis(Always),
     row("qwen35").hybrid().snapshots().mtp(Single).hidden().layers().multi_axis(Always),
-    row("qwen35moe").hybrid().snapshots().mtp(Single).hidden().layers().multi_axis(Always),
+    row("qwen35moe").hybrid().snapshots().mtp(Single).head(GATED).hidden().layers().multi_axis(Always),
     row("clef").role(Encoder).no_memory().width(One).multi_axis(Always),
     row("vllm-decision2").role(Encoder).width(One),
-    row("qwen4exp").hybrid().snapshots().mtp(Single).hidden().layers().width(HyperConnections).multi_axis(Always),
+    row("qwen4exp")
+        .hybrid()
+        .snapshots()
+        .mtp(Single)
+        .head(&["nextn.hc_head_norm"])
+        .hidden()
+        .layers()
+        .width(HyperConnections)
+        .multi_axis(Always),
     row("phi2"),
     row("phi3"),
     row("phimoe"),
@@ -79,7 +108,7 @@ pub(super) const ROWS: &[Architecture] = &[
     row("xverse"),
     row("command-r"),
     row("cohere2"),
-    row("cohere2moe").mtp(Single).hidden(),
+    row("cohere2moe").mtp(Single).head(GATED).hidden(),
     row("dbrx"),
     row("olmo"),
     row("olmo2").undivided(),
@@ -89,15 +118,15 @@ pub(super) const ROWS: &[Architecture] = &[
     row("openelm"),
     row("arctic"),
     row("deepseek"),
-    row("deepseek2").mtp(Single).hidden().undivided(),
+    row("deepseek2").mtp(Single).head(LATENT).hidden().undivided(),
     row("deepseek2-ocr").hidden(),
-    row("deepseek32").mtp(Single).hidden().undivided(),
+    row("deepseek32").mtp(Single).head(GATED).hidden().undivided(),
     row("deepseek4").hybrid().snapshots().mtp(Single).hidden().layers().last_layer().width(HyperConnections).unmixed(),
     row("deepseek41").hybrid().snapshots().layers().width(Embedding).unmixed(),
     row("chatglm"),
     row("glm4").mtp(Skipped).multi_axis(WithSections),
-    row("glm4moe").mtp(Single).hidden().multi_axis(WithSections),
-    row("glm-dsa").mtp(Single).hidden().undivided(),
+    row("glm4moe").mtp(Single).head(GATED).hidden().multi_axis(WithSections),
+    row("glm-dsa").mtp(Single).head(GATED).hidden().undivided(),
     row("bitnet").undivided(),
     row("t5").role(EncoderDecoder).undivided(),
     row("t5encoder").role(Encoder),
@@ -105,7 +134,15 @@ pub(super) const ROWS: &[Architecture] = &[
     row("jais2"),
     row("nemotron"),
     row("nemotron_h").hybrid().snapshots().mtp(Skipped).hidden().layers().last_layer().undivided(),
-    row("nemotron_h_moe").hybrid().snapshots().mtp(Single).hidden().layers().last_layer().undivided(),
+    row("nemotron_h_moe")
+        .hybrid()
+        .snapshots()
+        .mtp(Single)
+        .head(GATED_NORMED)
+        .hidden()
+        .layers()
+        .last_layer()
+        .undivided(),
     row("exaone"),
     row("exaone4").mtp(Skipped),
     row("exaone-moe").mtp(Skipped),
@@ -123,7 +160,15 @@ pub(super) const ROWS: &[Architecture] = &[
     row("plm"),
     row("bailingmoe"),
     row("bailingmoe2").mtp(Skipped),
-    row("bailingmoe3").hybrid().snapshots().mtp(Single).hidden().layers().undivided().multi_axis(WithSections),
+    row("bailingmoe3")
+        .hybrid()
+        .snapshots()
+        .mtp(Single)
+        .head(NORMED)
+        .hidden()
+        .layers()
+        .undivided()
+        .multi_axis(WithSections),
     row("dots1"),
     row("dots3note").mtp(Skipped).undivided(),
     row("arcee"),
@@ -162,7 +207,7 @@ pub(super) const ROWS: &[Architecture] = &[
     row("mistral4").hidden().undivided(),
     row("mistral-large4").layers().last_layer().undivided(),
     row("paddleocr").multi_axis(Always),
-    row("mimo2").mtp(Chained).hidden().layers().last_layer(),
+    row("mimo2").mtp(Chained).head(&["attn_qkv", "ffn_gate", "ffn_down", "ffn_up"]).hidden().layers().last_layer(),
     row("step35").mtp(Chained).hidden(),
     row("spark2_5"),
     row("llama-embed").role(Encoder).layers(),
@@ -172,7 +217,7 @@ pub(super) const ROWS: &[Architecture] = &[
     row("kimi-k3").hybrid().snapshots().undivided(),
     row("glm5-next").hybrid().snapshots().mtp(Single).hidden().undivided(),
     row("talkie"),
-    row("mellum").mtp(Single).hidden().undivided(),
+    row("mellum").mtp(Single).head(NORMED).hidden().undivided(),
     row("nanbeige").layers(),
     row("qwen3tts").undivided().multi_axis(Always),
     row("pockettts"),
@@ -186,6 +231,7 @@ const fn row(name: &'static str) -> Architecture {
         name,
         role: Role::Generative,
         mtp: MtpGraph::None,
+        more_head_tensors: &[],
         publishes_hidden: false,
         publishes_layers: false,
         taps_last_layer: false,
@@ -206,6 +252,11 @@ impl Architecture {
 
     const fn mtp(mut self, mtp: MtpGraph) -> Self {
         self.mtp = mtp;
+        self
+    }
+
+    const fn head(mut self, tensors: &'static [&'static str]) -> Self {
+        self.more_head_tensors = tensors;
         self
     }
 

@@ -61,6 +61,8 @@ pub(crate) struct Side<'a> {
     pub whole_blocks: bool,
     /// The rows of its own output matrix.
     pub head_rows: Option<u64>,
+    /// A block of MTP heads, and a tensor that is missing there.
+    pub missing_head_tensor: Option<(u32, &'static str)>,
 }
 
 /// A token whose text is not the same in both vocabularies.
@@ -151,6 +153,7 @@ impl<'a> Side<'a> {
             anchor_first: metadata.bool("dflash.sample_from_anchor").unwrap_or(true),
             whole_blocks: metadata.u32("lilicorr.candidate_topk").is_some_and(|count| count > 0),
             head_rows: file.tensor("output.weight").and_then(|head| head.shape().get(1).copied()),
+            missing_head_tensor: missing_head_tensor(file),
             ..Self::from(description)
         }
     }
@@ -180,6 +183,16 @@ impl<'a> From<&'a Description> for Side<'a> {
             anchor_first: true,
             whole_blocks: false,
             head_rows: None,
+            missing_head_tensor: None,
         }
     }
+}
+
+/// The first tensor that the declared MTP heads of a file must have and do not.
+fn missing_head_tensor(file: &ModelFile) -> Option<(u32, &'static str)> {
+    let description = file.description();
+    let row = Architecture::find(description.architecture.as_deref()?)?;
+    let blocks = description.layers..description.layers.saturating_add(description.mtp_layers);
+    let mut names = blocks.flat_map(|block| row.head_tensors().map(move |name| (block, name)));
+    names.find(|(block, name)| file.tensor(&format!("blk.{block}.{name}.weight")).is_none())
 }

@@ -17,6 +17,16 @@ pub(super) const RULES: &[Rule] = &[
         test: Test::One(tensor_split_architecture),
     },
     Rule {
+        code: "tensor-split-device",
+        about: "there is a GPU to divide the target among",
+        applies: "split mode `tensor`, when the devices are known",
+        severity: Severity::Impossible,
+        stage: Stage::Settings,
+        cure: "choose split mode `layer`",
+        source: "llama.cpp does not load the model (src/llama.cpp, llama_prepare_model_devices)",
+        test: Test::One(tensor_split_device),
+    },
+    Rule {
         code: "tensor-split-flash",
         about: "flash attention is not off",
         applies: "split mode `tensor`",
@@ -106,6 +116,11 @@ fn tensor_split_architecture(facts: &Facts<'_>) -> Option<Found> {
     let divides = facts.target.architecture.is_some_and(|row| row.tensor_split);
     let found = Found::new(divides).target(facts.target.name());
     Some(found.says(format!("models of the architecture {} cannot be divided by rows", facts.target.name())))
+}
+
+fn tensor_split_device(facts: &Facts<'_>) -> Option<Found> {
+    let gpu = facts.conditions.gpu.filter(|_| facts.conditions.split_mode == SplitMode::Tensor)?;
+    Some(Found::new(gpu).target(if gpu { "GPU" } else { "CPU" }).says("there is no GPU for split mode `tensor`"))
 }
 
 fn tensor_split_flash(facts: &Facts<'_>) -> Option<Found> {

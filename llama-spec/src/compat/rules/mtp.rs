@@ -39,6 +39,26 @@ pub(super) const RULES: &[Rule] = &[
         test: Test::One(mtp_head_count),
     },
     Rule {
+        code: "mtp-tensors",
+        about: "every head has all the tensors that its architecture runs it with",
+        applies: "draft-mtp",
+        severity: Severity::Impossible,
+        stage: Stage::Files,
+        cure: "convert the model again with its heads, or choose lookup drafting",
+        source: "llama.cpp aborts on the missing tensor when the context is made (the graph_mtp of src/models)",
+        test: Test::One(mtp_tensors),
+    },
+    Rule {
+        code: "mtp-latent",
+        about: "heads of DeepSeek 2, DeepSeek 3.2 and GLM-DSA have latent attention",
+        applies: "draft-mtp with these architectures",
+        severity: Severity::Impossible,
+        stage: Stage::Files,
+        cure: "convert the model again, with `attention.key_length_mla`",
+        source: "llama.cpp aborts when the context is made (src/models/deepseek2.cpp, deepseek32.cpp and glm-dsa.cpp, graph_mtp)",
+        test: Test::One(mtp_latent),
+    },
+    Rule {
         code: "mtp-width",
         about: "the hidden state that the heads read is as wide as the one that the target gives",
         applies: "draft-mtp with a draft",
@@ -136,6 +156,23 @@ fn mtp_head_count(facts: &Facts<'_>) -> Option<Found> {
     let count = heads.description.mtp_layers;
     let found = place(facts, Found::new(count <= 1), format!("{count} heads"));
     Some(found.says(format!("the architecture {} runs one head", heads.name())))
+}
+
+fn mtp_tensors(facts: &Facts<'_>) -> Option<Found> {
+    let heads = facts.heads().filter(|heads| heads.description.mtp_heads)?;
+    let found = Found::new(heads.missing_head_tensor.is_none());
+    Some(match heads.missing_head_tensor {
+        None => found,
+        Some((block, name)) => {
+            place(facts, found, format!("no blk.{block}.{name}.weight")).says("a head is not complete")
+        }
+    })
+}
+
+fn mtp_latent(facts: &Facts<'_>) -> Option<Found> {
+    let heads = facts.heads().filter(|heads| matches!(heads.name(), "deepseek2" | "deepseek32" | "glm-dsa"))?;
+    let value = if heads.latent_attention { "latent attention" } else { "plain attention" };
+    Some(place(facts, Found::new(heads.latent_attention), value).says("these heads run with latent attention only"))
 }
 
 fn mtp_width(facts: &Facts<'_>) -> Option<Found> {
