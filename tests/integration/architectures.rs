@@ -26,6 +26,17 @@ fn the_table_is_what_the_source_says() {
     );
 }
 
+#[test]
+fn rules_name_files_that_are_there() {
+    let root = root();
+    for rule in llama_spec::compat::Rule::all() {
+        let words = rule.source.split([' ', ',', ';', '(', ')']);
+        for file in words.filter(|word| word.contains('/') && (word.ends_with(".cpp") || word.ends_with(".h"))) {
+            assert!(root.join(file).is_file(), "{}: the source has no {file} any more", rule.code);
+        }
+    }
+}
+
 /// The parts of the source that the table was read from.
 struct Source {
     root: PathBuf,

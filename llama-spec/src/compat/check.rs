@@ -77,6 +77,11 @@ impl Incompatible {
     pub fn has(&self, code: &str) -> bool {
         self.checks.iter().any(|check| check.code == code)
     }
+
+    /// All of it in one line.
+    pub fn summary(&self) -> String {
+        self.checks.iter().map(Check::to_string).collect::<Vec<_>>().join("; ")
+    }
 }
 
 impl fmt::Display for Incompatible {

@@ -90,6 +90,10 @@ impl<'a> Facts<'a> {
             let text = |bytes: Option<&[u8]>| String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned();
             Some(TokenDifference { id, target: text(target.text(id)), draft: text(draft.text(id)) })
         };
+        let (difference, early_difference) = match differs(0) {
+            Some(first) if first.id < FIRST_COMPARED => (differs(FIRST_COMPARED), Some(first)),
+            first => (first, None),
+        };
         let size = target.tokenizer().map_or(i32::MAX as u32, |tokenizer| tokenizer.size());
         let unreadable = config.cache_files().filter_map(|(path, must_exist)| {
             Some((path.to_owned(), crate::spec::check_cache(path, must_exist, size).err()?))
@@ -100,8 +104,8 @@ impl<'a> Facts<'a> {
             config,
             conditions,
             same_file: draft.is_some_and(|draft| target.is_same_file(draft)),
-            difference: differs(FIRST_COMPARED),
-            early_difference: differs(0).filter(|difference| difference.id < FIRST_COMPARED),
+            difference,
+            early_difference,
             unreadable_caches: unreadable.collect(),
             observed: Observed::default(),
         }

@@ -65,7 +65,7 @@ impl SpecConfig {
             Ok(config) => return config,
             Err(why) => why,
         };
-        let choice = Choice { requested: self.requested(), reason: why.to_string() };
+        let choice = Choice { requested: self.requested(), reason: why.summary() };
         let lookup = Self { choice: Some(choice.clone()), ..Self::new([Method::NgramMod]) };
         match lookup.check(target, None, conditions) {
             Ok(lookup) => lookup,
@@ -113,7 +113,7 @@ impl SpecConfig {
         match heads.check(target, None, conditions) {
             Ok(_) => heads,
             Err(why) => {
-                let reason = format!("the target's MTP heads cannot be used: {why}");
+                let reason = format!("the target's MTP heads cannot be used: {}", why.summary());
                 Self::auto_of(Method::NgramMod, reason)
             }
         }
@@ -135,5 +135,33 @@ pub(crate) fn checked(facts: &Facts<'_>) -> Result<SpecConfig, Incompatible> {
     match refusal(facts) {
         Some(why) => Err(why),
         None => Ok(clamped(facts)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_asked_for_is_told() {
+        let asked = SpecConfig::new([Method::DraftSimple, Method::NgramMod]);
+        assert_eq!(asked.requested(), Requested::Methods(vec![Method::DraftSimple, Method::NgramMod]));
+        assert_eq!(asked.effective(), [Method::NgramMod, Method::DraftSimple]);
+        assert_eq!(asked.reason(), None);
+        let chosen = SpecConfig::for_draft(Some(Method::DraftMtp), Kind::Gemma4Assistant);
+        assert_eq!((chosen.requested(), chosen.effective()), (Requested::Auto, vec![Method::DraftMtp]));
+        assert_eq!(chosen.reason(), Some("the draft is a Gemma 4 assistant"));
+        assert_eq!(chosen.speculation().requested, [Method::DraftMtp]);
+    }
+
+    #[test]
+    fn the_choice_survives_json() {
+        assert_eq!(serde_json::to_string(&Requested::Auto).unwrap(), r#""auto""#);
+        let methods = Requested::Methods(vec![Method::NgramMod]);
+        assert_eq!(serde_json::to_string(&methods).unwrap(), r#"["ngram-mod"]"#);
+        assert_eq!(serde_json::from_str::<Requested>(r#"["ngram-mod"]"#).unwrap(), methods);
+        let chosen = SpecConfig::for_draft(Some(Method::DraftMtp), Kind::MtpHead);
+        let json = serde_json::to_string(&chosen).unwrap();
+        assert_eq!(serde_json::from_str::<SpecConfig>(&json).unwrap(), chosen);
     }
 }
