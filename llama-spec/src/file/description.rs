@@ -1,14 +1,13 @@
 //! What the header says, as plain facts.
 
 use super::{Kind, TokenizerSummary};
-use crate::options::KvType;
 use serde::Serialize;
 use std::path::PathBuf;
 
 /// What a model file is and holds: facts from its header, with llama.cpp's defaults where the file is silent.
 ///
 /// Where [`defects`](Self::defects) is not empty, the facts that depend on the defective entries are `None` or empty.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Description {
     /// The file, or the first part of a split model.
@@ -61,6 +60,11 @@ pub struct Description {
     pub key_length_swa: Option<u32>,
     /// Length of a value of one head in layers with a sliding window.
     pub value_length_swa: Option<u32>,
+    /// The layers that read the keys and values of an earlier layer instead of their own, without those of MTP heads;
+    /// empty when there are none.
+    pub shared_layers: Vec<bool>,
+    /// Whether keys hold the values too (multi-head latent attention): the cache has no values then.
+    pub latent_attention: bool,
     /// Experts of a mixture.
     pub experts: Option<u32>,
     /// Experts used for a token; the most in any layer.
@@ -92,7 +96,7 @@ pub struct Description {
     pub chat_template: bool,
     /// The tokenizer in short.
     pub tokenizer: Option<TokenizerSummary>,
-    /// Numbers that a layer with a recurrent state keeps per sequence, the largest where layers differ.
+    /// Numbers (of 4 bytes) that a layer with a recurrent state keeps for one sequence.
     pub state_elements: u64,
     /// What makes llama.cpp refuse the file or abort.
     pub defects: Vec<Defect>,
@@ -108,6 +112,10 @@ pub enum LayerKind {
     SlidingWindow,
     /// One state that each token changes.
     Recurrent,
+    /// Keys and values of all tokens, and a state.
+    AttentionAndState,
+    /// Nothing: it has no attention and no state.
+    Nothing,
 }
 
 /// The tensor `d2t` of a draft with a reduced vocabulary: for each id of the draft the target's.
@@ -142,27 +150,4 @@ pub enum Outcome {
     Refused,
     /// It aborts the process, or worse.
     Aborts,
-}
-
-impl Description {
-    /// Whether llama.cpp loads it as a model, as far as the header tells.
-    pub fn loads(&self) -> bool {
-        self.defects.is_empty()
-    }
-
-    /// Bytes that one more token takes in the KV cache with these types, over all layers that keep every token.
-    /// Layers with a sliding window or a recurrent state are not counted.
-    pub fn kv_bytes_per_token(&self, _keys: KvType, _values: KvType) -> u64 {
-        todo!()
-    }
-
-    /// Bytes that one more token takes in layers with a sliding window, up to the window's length.
-    pub fn window_bytes_per_token(&self, _keys: KvType, _values: KvType) -> u64 {
-        todo!()
-    }
-
-    /// Bytes that the states of all recurrent layers take for one sequence.
-    pub fn state_bytes(&self) -> u64 {
-        todo!()
-    }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// What a GGUF file is, as far as its header tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Kind {
@@ -45,6 +45,7 @@ pub enum Kind {
     /// A language model that generates by diffusion.
     Diffusion,
     /// Anything else: the architecture is missing, or llama.cpp does not know it.
+    #[default]
     Unknown,
 }
 

@@ -2,16 +2,27 @@
 //!
 //! [`ModelFile::open`] reads the header of a GGUF file, never the weights: a file of 10 GB is described in milliseconds.
 
+mod classify;
+mod describe;
 mod description;
+mod facts;
+mod hyper;
 mod kind;
+mod layers;
+mod open;
+mod quantization;
+mod shapes;
+mod size;
 mod tokenizer;
+mod vocabulary;
 
-pub use crate::gguf::{Array, Metadata, TensorInfo, TensorType, Value};
+pub use crate::gguf::{Array, ItemType, Metadata, TensorInfo, TensorType, Value};
 pub use description::{Defect, Description, DraftVocabulary, LayerKind, Outcome};
 pub use kind::Kind;
 pub use tokenizer::{Tokenizer, TokenizerSummary, VocabularyType};
 
 use crate::error::Result;
+use crate::gguf::Header;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,6 +33,8 @@ pub struct ModelFile(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     description: Description,
+    /// One for each part.
+    headers: Vec<Arc<Header>>,
     metadata: Metadata,
     tokenizer: Option<Tokenizer>,
 }
@@ -34,16 +47,16 @@ impl ModelFile {
     /// something else, [`Error::BrokenFile`](crate::Error::BrokenFile) when its header is wrong or data is missing. A file
     /// that llama.cpp would not load for what its header says is opened, and the reasons are in
     /// [`Description::defects`].
-    pub fn open(_path: impl AsRef<Path>) -> Result<Self> {
-        todo!()
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        open::by_path(path.as_ref())
     }
 
     /// Reads the headers of the parts of a split model, whatever the names of the files.
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn open_parts(_parts: &[impl AsRef<Path>]) -> Result<Self> {
-        todo!()
+    pub fn open_parts(parts: &[impl AsRef<Path>]) -> Result<Self> {
+        open::by_parts(parts.iter().map(|part| part.as_ref().to_owned()).collect())
     }
 
     /// Reads the header from the first bytes of a file of `file_bytes` bytes, for instance from those that a server gave.
@@ -51,8 +64,8 @@ impl ModelFile {
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn from_header(_path: impl Into<PathBuf>, _header: &[u8], _file_bytes: u64) -> Result<Self> {
-        todo!()
+    pub fn from_header(path: impl Into<PathBuf>, header: &[u8], file_bytes: u64) -> Result<Self> {
+        open::by_header(path.into(), header, file_bytes)
     }
 
     /// The file, or the first part of a split model.
@@ -81,13 +94,18 @@ impl ModelFile {
     }
 
     /// The tensor with this name, in whichever part it is.
-    pub fn tensor(&self, _name: &str) -> Option<TensorInfo<'_>> {
-        todo!()
+    pub fn tensor(&self, name: &str) -> Option<TensorInfo<'_>> {
+        self.0.headers.iter().enumerate().find_map(|(part, header)| header.tensor(name, part))
     }
 
     /// All tensors, part by part in the order of the files.
     pub fn tensors(&self) -> impl Iterator<Item = TensorInfo<'_>> {
-        [].into_iter()
+        self.0.headers.iter().enumerate().flat_map(|(part, header)| header.tensors(part))
+    }
+
+    /// Bytes of the headers of all parts.
+    pub fn header_bytes(&self) -> u64 {
+        self.0.headers.iter().map(|header| header.header_bytes() as u64).sum()
     }
 
     /// The tokenizer, if there is one that llama.cpp can read.
@@ -96,7 +114,25 @@ impl ModelFile {
     }
 
     /// Whether both are the same file on disk, by whatever paths they were opened.
-    pub fn is_same_file(&self, _other: &Self) -> bool {
-        todo!()
+    pub fn is_same_file(&self, other: &Self) -> bool {
+        same_file(self.path(), other.path())
+    }
+
+    fn new(description: Description, headers: Vec<Arc<Header>>, tokenizer: Option<Tokenizer>) -> Self {
+        let metadata = Metadata::new(headers[0].clone());
+        Self(Arc::new(Inner { description, headers, metadata, tokenizer }))
+    }
+}
+
+/// The same node of the file system, or the same path after all links.
+fn same_file(one: &Path, other: &Path) -> bool {
+    #[cfg(unix)]
+    if let (Ok(one), Ok(other)) = (one.metadata(), other.metadata()) {
+        use std::os::unix::fs::MetadataExt;
+        return (one.dev(), one.ino()) == (other.dev(), other.ino());
+    }
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => one == other,
     }
 }
