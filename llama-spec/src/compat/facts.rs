@@ -53,8 +53,6 @@ impl Observed {
 pub(crate) struct Side<'a> {
     pub description: &'a Description,
     pub architecture: Option<&'static Architecture>,
-    /// Latent attention keeps one row for key and value.
-    pub latent_attention: bool,
     /// A DSpark draft whose first row is a token, so that all rows of a block are drafts.
     pub anchor_first: bool,
     /// A DFlash draft that always computes whole blocks.
@@ -150,10 +148,8 @@ impl<'a> Facts<'a> {
 impl<'a> Side<'a> {
     pub(crate) fn of(file: &'a ModelFile) -> Self {
         let description = file.description();
-        let own = |key: &str| format!("{}.{key}", description.architecture.as_deref().unwrap_or_default());
         let metadata = file.metadata();
         Self {
-            latent_attention: metadata.u32(&own("attention.key_length_mla")).is_some_and(|length| length > 0),
             anchor_first: metadata.bool("dflash.sample_from_anchor").unwrap_or(true),
             whole_blocks: metadata.u32("lilicorr.candidate_topk").is_some_and(|count| count > 0),
             head_rows: file.tensor("output.weight").and_then(|head| head.shape().get(1).copied()),
@@ -183,7 +179,6 @@ impl<'a> From<&'a Description> for Side<'a> {
         Self {
             description,
             architecture,
-            latent_attention: false,
             anchor_first: true,
             whole_blocks: false,
             head_rows: None,

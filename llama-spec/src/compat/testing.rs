@@ -18,7 +18,6 @@ pub(crate) struct Case {
     pub early_difference: Option<TokenDifference>,
     pub unreadable_caches: Vec<(PathBuf, String)>,
     pub observed: Observed,
-    pub latent_attention: bool,
     pub anchor_first: bool,
     pub head_rows: Option<u64>,
     pub missing_head_tensor: Option<(u32, &'static str)>,
@@ -36,7 +35,6 @@ impl Case {
             early_difference: None,
             unreadable_caches: Vec::new(),
             observed: Observed::default(),
-            latent_attention: false,
             anchor_first: true,
             head_rows: None,
             missing_head_tensor: None,
@@ -69,11 +67,7 @@ impl Case {
 
     pub(crate) fn facts(&self) -> Facts<'_> {
         Facts {
-            target: Side {
-                latent_attention: self.latent_attention,
-                missing_head_tensor: self.missing_head_tensor,
-                ..Side::from(&self.target)
-            },
+            target: Side { missing_head_tensor: self.missing_head_tensor, ..Side::from(&self.target) },
             draft: self.draft.as_ref().map(|draft| Side {
                 anchor_first: self.anchor_first,
                 head_rows: self.head_rows,
@@ -131,6 +125,8 @@ pub(crate) fn model(architecture: &str) -> Description {
         value_length: Some(32),
         key_length_swa: None,
         value_length_swa: None,
+        shared_layers: vec![false; 4],
+        latent_attention: false,
         experts: None,
         experts_used: None,
         target_layers: Vec::new(),

@@ -84,7 +84,7 @@ fn cases() -> Vec<(&'static str, Case, Case)> {
             embedded("qwen35"),
             embedded("qwen35").but(|case| case.missing_head_tensor = Some((4, "nextn.enorm"))),
         ),
-        ("mtp-latent", embedded("deepseek2").but(|case| case.latent_attention = true), embedded("deepseek2")),
+        ("mtp-latent", embedded("deepseek2").target(|target| target.latent_attention = true), embedded("deepseek2")),
         ("mtp-width", separate(), assistant().draft(|draft| draft.output_width = Some(128))),
         ("mtp-hidden-state", assistant(), assistant().target(|target| target.architecture = Some("llama".into()))),
         ("mtp-architecture", separate(), separate().target(|target| target.architecture = Some("qwen35moe".into()))),
@@ -220,9 +220,9 @@ fn cases() -> Vec<(&'static str, Case, Case)> {
         ),
         (
             "kv-types-equal",
-            lookup("deepseek2").but(|case| case.latent_attention = true),
+            lookup("deepseek2").target(|target| target.latent_attention = true),
             lookup("deepseek2")
-                .but(|case| case.latent_attention = true)
+                .target(|target| target.latent_attention = true)
                 .conditions(|conditions| conditions.kv_types(KvType::Q8_0, KvType::F16)),
         ),
         ("embeddings-off", plain(), plain().conditions(|conditions| conditions.embeddings(Some(Pooling::Mean)))),

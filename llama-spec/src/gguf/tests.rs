@@ -105,7 +105,8 @@ fn all_types_come_back() {
     assert_eq!(header.entries().count(), 16);
 
     let tensors: Vec<_> = header.tensors(7).collect();
-    let shapes: Vec<_> = tensors.iter().map(|tensor| (tensor.name, tensor.shape(), tensor.bytes(), tensor.part)).collect();
+    let shapes: Vec<_> =
+        tensors.iter().map(|tensor| (tensor.name, tensor.shape(), tensor.bytes(), tensor.part)).collect();
     assert_eq!(
         shapes,
         [("one.weight", &[8, 3][..], 96, 7), ("two.weight", &[64][..], 36, 7), ("three", &[][..], 4, 7)]
@@ -154,7 +155,10 @@ fn versions_and_byte_orders_are_told_apart() {
 #[test]
 fn what_is_wrong_is_said_with_its_place() {
     let (_, place, why) = fault(read(&sample().set("a.u32", raw(13, &[0; 4]))));
-    assert_eq!((place.as_str(), why.as_str()), ("metadata entry 6 of 16, key \"a.u32\"", "13 is not the number of a type"));
+    assert_eq!(
+        (place.as_str(), why.as_str()),
+        ("metadata entry 6 of 16, key \"a.u32\"", "13 is not the number of a type")
+    );
     let nested = raw_array(9, 1, &[0; 12]);
     let (offset, _, why) = fault(read(&Made::new().set("x", nested)));
     assert_eq!((offset, why.as_str()), (24 + 9 + 4, "an array of arrays, which llama.cpp does not read"));
@@ -259,7 +263,8 @@ fn the_names_of_parts() {
     let siblings = |name: &str, number, count| split::siblings(Path::new(name), number, count);
     assert_eq!(
         siblings("/a/m-00002-of-00003.gguf", 1, 3).unwrap(),
-        ["/a/m-00001-of-00003.gguf", "/a/m-00002-of-00003.gguf", "/a/m-00003-of-00003.gguf"].map(std::path::PathBuf::from)
+        ["/a/m-00001-of-00003.gguf", "/a/m-00002-of-00003.gguf", "/a/m-00003-of-00003.gguf"]
+            .map(std::path::PathBuf::from)
     );
     for wrong in ["m-00001-of-00003.gguf", "m.gguf", "-00002-of-00003.gguf", "m-2-of-3.gguf", "m-00002-of-00003"] {
         assert!(siblings(wrong, 1, 3).is_none(), "{wrong}");

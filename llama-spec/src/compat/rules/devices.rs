@@ -233,8 +233,9 @@ fn kv_block(facts: &Facts<'_>) -> Option<Found> {
 }
 
 fn kv_types_equal(facts: &Facts<'_>) -> Option<Found> {
-    let latent =
-        |side: &Side<'_>, _: [KvType; 2]| side.latent_attention || matches!(side.name(), "deepseek4" | "deepseek41");
+    let latent = |side: &Side<'_>, _: [KvType; 2]| {
+        side.description.latent_attention || matches!(side.name(), "deepseek4" | "deepseek41")
+    };
     let found = judge(facts, latent, |_, [k, v]| k == v)?;
     Some(found.says("latent attention keeps one row for key and value, in one type"))
 }

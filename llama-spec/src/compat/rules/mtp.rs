@@ -171,8 +171,11 @@ fn mtp_tensors(facts: &Facts<'_>) -> Option<Found> {
 
 fn mtp_latent(facts: &Facts<'_>) -> Option<Found> {
     let heads = facts.heads().filter(|heads| matches!(heads.name(), "deepseek2" | "deepseek32" | "glm-dsa"))?;
-    let value = if heads.latent_attention { "latent attention" } else { "plain attention" };
-    Some(place(facts, Found::new(heads.latent_attention), value).says("these heads run with latent attention only"))
+    let value = if heads.description.latent_attention { "latent attention" } else { "plain attention" };
+    Some(
+        place(facts, Found::new(heads.description.latent_attention), value)
+            .says("these heads run with latent attention only"),
+    )
 }
 
 fn mtp_width(facts: &Facts<'_>) -> Option<Found> {
