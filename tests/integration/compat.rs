@@ -40,6 +40,7 @@ fn another_vocabulary_is_refused_with_the_first_token_that_differs() {
     assert_ne!(check.target, check.draft);
 }
 
+#[cfg(unix)]
 #[test]
 fn the_targets_own_file_is_no_draft() {
     let folder = tempfile::tempdir().unwrap();

@@ -391,6 +391,9 @@ fn the_kind_of_the_draft_decides() {
     let whole = separate().draft(|draft| draft.kind = Kind::GenerativeWithMtp);
     assert_eq!(method(&whole), Some(Method::DraftMtp));
     assert_eq!(method(&whole.draft(|draft| draft.output_width = Some(32))), Some(Method::DraftSimple));
+    let unused = |model: &mut crate::file::Description| model.architecture = Some("exaone4".into());
+    let skipped = separate().target(unused).draft(|draft| draft.kind = Kind::GenerativeWithMtp).draft(unused);
+    assert_eq!(method(&skipped), Some(Method::DraftSimple));
     assert_eq!(method(&plain().draft(|draft| draft.kind = Kind::LoraAdapter)), None);
 }
 
@@ -405,6 +408,14 @@ fn lengths_are_cut_by_default_only() {
     assert!(message.contains("from 1 to 2"), "{message}");
     let second = |case: &mut Case| case.anchor_first = false;
     assert_eq!(dspark().but(|case| case.config.draft_model.max = 8).but(second).failed(), ["draft-length"]);
+}
+
+#[test]
+fn heads_in_the_targets_file_have_a_cache_of_their_own() {
+    let case = embedded("qwen35").conditions(|conditions| {
+        conditions.draft_kv_types(KvType::F16, KvType::Q8_0).flash_attention(FlashAttention::Off)
+    });
+    assert_eq!(case.failed(), ["kv-flash"]);
 }
 
 #[test]

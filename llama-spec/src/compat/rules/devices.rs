@@ -185,10 +185,11 @@ fn draft_on_cpu(facts: &Facts<'_>) -> Option<Found> {
     Some(found.says("the draft is slower on the CPU than the target on its GPU"))
 }
 
-/// Each model with the types of its cache: the target, and the draft if it has a cache of its own.
+/// Each model with the types of its cache: the target, and what drafts if it has a cache of its own.
 fn caches<'a>(facts: &Facts<'a>) -> Vec<(Side<'a>, [KvType; 2])> {
     let conditions = facts.conditions;
-    let own = facts.used_draft().filter(|draft| draft.description.kind != Kind::Gemma4Assistant);
+    let drafter = facts.used_draft().or_else(|| facts.heads());
+    let own = drafter.filter(|side| side.description.kind != Kind::Gemma4Assistant);
     let target = (facts.target, [conditions.kv_type_k, conditions.kv_type_v]);
     let draft = own.map(|draft| (draft, [conditions.draft_kv_type_k, conditions.draft_kv_type_v]));
     [Some(target), draft].into_iter().flatten().collect()

@@ -28,11 +28,11 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         code: "batch-room",
-        about: "the drafts of all slots and one token each fit one batch",
+        about: "the drafts of all slots and one token each fit one batch, which is no longer than the context",
         applies: "every method",
         severity: Severity::Impossible,
         stage: Stage::Settings,
-        cure: "raise the batch, or lower the longest draft or the number of slots",
+        cure: "raise batch and context, or lower the longest draft or the number of slots",
         source: "llama.cpp aborts, or fails the requests of all slots (common/speculative.cpp, \
                  common_speculative_get_output_limits; common/common.cpp, common_batch::get_sub_batch)",
         test: Test::One(batch_room),
@@ -135,13 +135,15 @@ fn slot_count(facts: &Facts<'_>) -> Option<Found> {
 }
 
 fn batch_room(facts: &Facts<'_>) -> Option<Found> {
-    let (batch, slots, longest) = (facts.conditions.batch, facts.conditions.slots, longest(facts));
+    let (slots, longest) = (facts.conditions.slots, longest(facts));
     let needed = (u64::from(slots) * (u64::from(longest) + 1)).max(2);
-    let found = Found::new(u64::from(batch) >= needed);
+    // llama.cpp makes batches no longer than the whole context.
+    let batch = u64::from(facts.conditions.batch).min(u64::from(context(facts)) * u64::from(slots));
+    let found = Found::new(batch >= needed);
     let found = found.target(format!("a batch of {batch} tokens, {slots} slots, drafts of up to {longest}"));
     let found = found
         .says(format!("{needed} tokens must fit one batch"))
-        .cure(format!("raise the batch to {needed}, or lower the longest draft or the number of slots"));
+        .cure(format!("raise batch and context to {needed}, or lower the longest draft or the number of slots"));
     facts.speculates().then_some(found)
 }
 

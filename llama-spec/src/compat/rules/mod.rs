@@ -14,6 +14,7 @@ mod vocabulary;
 use super::facts::{Facts, Side};
 use super::rule::{Found, Rule, Test};
 use super::{Severity, Stage};
+use crate::arch::Architecture;
 use crate::file::Kind;
 use crate::spec::Method;
 
@@ -51,7 +52,8 @@ pub(crate) fn fits(method: Method, kind: Kind) -> bool {
 pub(crate) fn method_for(target: &Side<'_>, draft: &Side<'_>) -> Option<Method> {
     let (a, b) = (target.description, draft.description);
     let same_model = a.architecture == b.architecture && a.output_width == b.output_width && a.layers == b.layers;
-    let skipped = if same_model { Method::DraftSimple } else { Method::DraftMtp };
+    let usable = same_model && draft.architecture.is_some_and(Architecture::has_mtp);
+    let skipped = if usable { Method::DraftSimple } else { Method::DraftMtp };
     let candidates = Method::ALL.into_iter().filter(|method| fits(*method, b.kind));
     let mut candidates = candidates.filter(|method| b.kind != Kind::GenerativeWithMtp || *method != skipped);
     candidates.next()
