@@ -195,6 +195,7 @@ fn dflash_and_dspark_drafts_are_those_of_the_definition() {
         (target.dflash(0.8).without_head(), sys::LSYS_SPEC_DRAFT_DFLASH),
         (target.dflash(0.8).without_embeddings(), sys::LSYS_SPEC_DRAFT_DFLASH),
         (target.dflash(0.8).with_reduced_vocabulary(), sys::LSYS_SPEC_DRAFT_DFLASH),
+        (target.dflash2(0.8), sys::LSYS_SPEC_DRAFT_DFLASH),
         (target.dspark(1.0), sys::LSYS_SPEC_DRAFT_DSPARK),
         (target.dspark(0.8).without_head(), sys::LSYS_SPEC_DRAFT_DSPARK),
         (target.dspark(0.8).with_reduced_vocabulary(), sys::LSYS_SPEC_DRAFT_DSPARK),
