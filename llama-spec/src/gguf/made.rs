@@ -74,7 +74,8 @@ impl Made {
             out.extend(tensor.shape.iter().flat_map(|length| length.to_le_bytes()));
             out.extend(tensor.kind.to_le_bytes());
             out.extend(tensor.offset.unwrap_or(end).to_le_bytes());
-            let (block, bytes) = super::TensorType::find(tensor.kind).map_or((1, 4), |kind| (kind.block, kind.block_bytes));
+            let (block, bytes) =
+                super::TensorType::find(tensor.kind).map_or((1, 4), |kind| (kind.block, kind.block_bytes));
             let elements = tensor.shape.iter().fold(1u64, |product, &length| product.saturating_mul(length));
             let size = (elements / block).saturating_mul(bytes);
             end = end.saturating_add(size.checked_next_multiple_of(self.alignment).unwrap_or(u64::MAX));

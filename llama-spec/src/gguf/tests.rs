@@ -105,7 +105,8 @@ fn all_types_come_back() {
     assert_eq!(header.entries().count(), 16);
 
     let tensors: Vec<_> = header.tensors(7).collect();
-    let shapes: Vec<_> = tensors.iter().map(|tensor| (tensor.name, tensor.shape(), tensor.bytes(), tensor.part)).collect();
+    let shapes: Vec<_> =
+        tensors.iter().map(|tensor| (tensor.name, tensor.shape(), tensor.bytes(), tensor.part)).collect();
     assert_eq!(
         shapes,
         [("one.weight", &[8, 3][..], 96, 7), ("two.weight", &[64][..], 36, 7), ("three", &[][..], 4, 7)]
@@ -125,7 +126,10 @@ fn a_header_cut_anywhere_is_refused() {
         // The same when the file is said to be long and is not.
         assert!(Header::read(&Prefix { bytes: &bytes[..cut], len }).is_err(), "{cut} bytes of {}", bytes.len());
     }
-    for cut in bytes.len() as u64..len {
+    // The padding behind the last tensor may be missing.
+    let data_end = read(&sample()).unwrap().tensors(0).last().map(|tensor| tensor.offset + tensor.bytes()).unwrap();
+    assert!(Header::read(&Prefix { bytes: &bytes, len: data_end }).is_ok());
+    for cut in bytes.len() as u64..data_end {
         let (_, place, why) = fault(Header::read(&Prefix { bytes: &bytes, len: cut }));
         assert!(place.starts_with("tensor "), "{place}");
         assert!(why.contains("it is not complete"), "{why}");
@@ -154,7 +158,10 @@ fn versions_and_byte_orders_are_told_apart() {
 #[test]
 fn what_is_wrong_is_said_with_its_place() {
     let (_, place, why) = fault(read(&sample().set("a.u32", raw(13, &[0; 4]))));
-    assert_eq!((place.as_str(), why.as_str()), ("metadata entry 6 of 16, key \"a.u32\"", "13 is not the number of a type"));
+    assert_eq!(
+        (place.as_str(), why.as_str()),
+        ("metadata entry 6 of 16, key \"a.u32\"", "13 is not the number of a type")
+    );
     let nested = raw_array(9, 1, &[0; 12]);
     let (offset, _, why) = fault(read(&Made::new().set("x", nested)));
     assert_eq!((offset, why.as_str()), (24 + 9 + 4, "an array of arrays, which llama.cpp does not read"));
@@ -259,29 +266,11 @@ fn the_names_of_parts() {
     let siblings = |name: &str, number, count| split::siblings(Path::new(name), number, count);
     assert_eq!(
         siblings("/a/m-00002-of-00003.gguf", 1, 3).unwrap(),
-        ["/a/m-00001-of-00003.gguf", "/a/m-00002-of-00003.gguf", "/a/m-00003-of-00003.gguf"].map(std::path::PathBuf::from)
+        ["/a/m-00001-of-00003.gguf", "/a/m-00002-of-00003.gguf", "/a/m-00003-of-00003.gguf"]
+            .map(std::path::PathBuf::from)
     );
     for wrong in ["m-00001-of-00003.gguf", "m.gguf", "-00002-of-00003.gguf", "m-2-of-3.gguf", "m-00002-of-00003"] {
         assert!(siblings(wrong, 1, 3).is_none(), "{wrong}");
-    }
-}
-
-/// The table against what ggml itself says.
-#[test]
-#[allow(unsafe_code, reason = "pure functions of C that take a number")]
-fn types_of_weights_are_those_of_ggml() {
-    for id in 0..64u32 {
-        let known = TensorType::find(id);
-        if id >= llama_sys::GGML_TYPE_COUNT as u32 {
-            assert_eq!(known, None, "{id}");
-            continue;
-        }
-        // SAFETY: ggml.h: both take any type below GGML_TYPE_COUNT.
-        let (block, bytes) = unsafe { (llama_sys::ggml_blck_size(id as _), llama_sys::ggml_type_size(id as _)) };
-        match known {
-            Some(kind) => assert_eq!((kind.block, kind.block_bytes), (block as u64, bytes as u64), "{}", kind.name),
-            None => assert_eq!(block, 0, "{id}"),
-        }
     }
 }
 
