@@ -6,9 +6,9 @@ use super::source::Source;
 use super::tensor::{self, TensorInfo};
 use super::tensor_type::TensorType;
 use super::value::{ARRAY, ItemType, Value, text_at};
+use std::fmt;
 
 /// A header that was read and checked.
-#[derive(Debug)]
 pub(crate) struct Header {
     /// From the magic to the end of the tensor table.
     bytes: Vec<u8>,
@@ -170,6 +170,13 @@ impl Header {
             }
         }
         Ok(())
+    }
+}
+
+impl fmt::Debug for Header {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (entries, tensors) = (self.entries.len(), self.tensors.len());
+        write!(f, "{} bytes, {entries} entries, {tensors} tensors", self.bytes.len())
     }
 }
 
