@@ -1,17 +1,34 @@
 //! Models by description: what they answer is known, their files are written once and kept.
 
+mod additions;
 mod cache;
 mod chain;
+mod described;
+mod dflash;
+mod dflash_weights;
+mod eagle3;
+mod eagle3_weights;
+mod encoders;
 mod file;
+mod huge;
+mod linear;
 mod llama;
+mod mamba;
+mod mamba_weights;
 mod named;
 mod recall;
 mod rounds;
+mod rows;
+mod sample;
 mod weights;
 
 pub use cache::directory;
+pub use described::Described;
+pub use dflash::{Dflash, Layout};
+pub use eagle3::Eagle3;
 pub use file::file;
 pub use llama::{CHAT_TEMPLATE, Llama, Shape};
+pub use mamba::Mamba;
 pub use named::{Named, bench_draft, bench_target, named};
 pub use rounds::{Acceptance, Round};
 

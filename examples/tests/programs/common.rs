@@ -83,7 +83,7 @@ pub(crate) fn path(path: PathBuf) -> String {
 
 /// The description of a model of the zoo, which knows what the model must answer.
 pub(crate) fn model(name: &str) -> Llama {
-    zoo::named().into_iter().find(|named| named.name == name).unwrap().model
+    zoo::named().into_iter().find(|named| named.name == name).unwrap().llama().unwrap()
 }
 
 /// A target that puts no token before a prompt.

@@ -39,8 +39,9 @@ fn main() -> Result<()> {
         };
         let path = dir.join(format!("{name}.gguf"));
         let start = Instant::now();
-        named.model.write(&path).with_context(|| format!("cannot write {}", path.display()))?;
-        let megabytes = named.model.gguf().file_size() as f64 / 1e6;
+        let model = named.model();
+        model.write(&path).with_context(|| format!("cannot write {}", path.display()))?;
+        let megabytes = model.gguf().file_size() as f64 / 1e6;
         println!("{}: {megabytes:.1} MB in {:.1} s", path.display(), start.elapsed().as_secs_f64());
     }
     Ok(())

@@ -134,6 +134,8 @@ impl<'b> Cursor<'b> {
             1 => (1, 2),
             3 => (32, 20),
             8 => (32, 34),
+            26 => (1, 4),
+            27 => (1, 8),
             other => panic!("{name}: tensor type {other}"),
         };
         assert_eq!(shape[0] % block, 0, "{name}: rows of whole blocks");

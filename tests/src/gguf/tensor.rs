@@ -19,6 +19,10 @@ pub enum TensorType {
     F16,
     /// Blocks of 32 weights: a scale, then a signed byte each. 8.5 bits a weight.
     Q8_0,
+    /// 32-bit integers, for tables of ids.
+    I32,
+    /// 64-bit integers, for tables of ids.
+    I64,
     /// Blocks of 32 weights: a scale and a minimum, then 4 bits each. 5 bits a weight.
     Q4_1,
 }
@@ -34,13 +38,15 @@ impl TensorType {
             Self::F16 => 1,
             Self::Q4_1 => 3,
             Self::Q8_0 => 8,
+            Self::I32 => 26,
+            Self::I64 => 27,
         }
     }
 
     /// The value of `general.file_type` for a model whose matrices have this type.
     pub fn file_type(self) -> u32 {
         match self {
-            Self::F32 => 0,
+            Self::F32 | Self::I32 | Self::I64 => 0,
             Self::F16 => 1,
             Self::Q4_1 => 3,
             Self::Q8_0 => 7,
@@ -50,7 +56,8 @@ impl TensorType {
     /// The bytes that a row of `length` weights takes. Quantized rows are whole blocks of 32 weights.
     pub fn row_size(self, length: u64) -> u64 {
         match self {
-            Self::F32 => length * 4,
+            Self::F32 | Self::I32 => length * 4,
+            Self::I64 => length * 8,
             Self::F16 => length * 2,
             Self::Q8_0 => length / BLOCK as u64 * 34,
             Self::Q4_1 => length / BLOCK as u64 * 20,
@@ -60,6 +67,8 @@ impl TensorType {
     fn encode(self, row: &[f32], out: &mut Vec<u8>) {
         match self {
             Self::F32 => out.extend(row.iter().flat_map(|x| x.to_le_bytes())),
+            Self::I32 => out.extend(row.iter().flat_map(|x| (*x as i32).to_le_bytes())),
+            Self::I64 => out.extend(row.iter().flat_map(|x| (*x as i64).to_le_bytes())),
             Self::F16 => {
                 let mut halves = [f16::ZERO; 256];
                 for chunk in row.chunks(halves.len()) {
@@ -113,6 +122,30 @@ impl<'a> Tensor<'a> {
     /// A vector of F32 in which every entry is `value`.
     pub fn constant(name: impl Into<String>, length: u64, value: f32) -> Self {
         let make_row = Box::new(move |_, row: &mut [f32]| row.fill(value));
+        Self { name: name.into(), shape: vec![length], kind: TensorType::F32, make_row }
+    }
+
+    /// The same weights in another shape with rows of the same length.
+    pub fn with_shape(mut self, shape: Vec<u64>) -> Self {
+        assert!(shape[0] == self.shape[0] && shape.iter().product::<u64>() == self.elements(), "{shape:?}");
+        self.shape = shape;
+        self
+    }
+
+    /// A vector of integers, `kind` [`I32`](TensorType::I32) or [`I64`](TensorType::I64); below 2^24, since rows are made
+    /// of floats.
+    pub fn integers(name: impl Into<String>, kind: TensorType, numbers: Vec<u32>) -> Self {
+        assert!(matches!(kind, TensorType::I32 | TensorType::I64) && numbers.iter().all(|number| *number < 1 << 24));
+        let shape = vec![numbers.len() as u64];
+        let make_row = Box::new(move |_, row: &mut [f32]| {
+            row.iter_mut().zip(&numbers).for_each(|(x, number)| *x = *number as f32);
+        });
+        Self { name: name.into(), shape, kind, make_row }
+    }
+
+    /// A vector of F32 of which `make` gives the entries.
+    pub fn vector(name: impl Into<String>, length: u64, make: impl Fn(&mut [f32]) + Send + Sync + 'a) -> Self {
+        let make_row = Box::new(move |_, row: &mut [f32]| make(row));
         Self { name: name.into(), shape: vec![length], kind: TensorType::F32, make_row }
     }
 

@@ -8,6 +8,7 @@ use std::{
 use super::{
     cache::cached,
     chain::{Chain, DEFAULT_CYCLE, Next},
+    described::Described,
     recall::{self, Recall},
     weights,
 };
@@ -258,12 +259,12 @@ impl Llama {
 
     /// Writes the file to `path`.
     pub fn write(&self, path: &Path) -> io::Result<()> {
-        self.gguf().write(path)
+        Described::write(self, path)
     }
 
     /// The path of the file in the [cache](super::directory), written if it is not there.
     pub fn cached(&self) -> io::Result<PathBuf> {
-        cached(&self.label, &format!("{self:?}"), ".gguf", |path| self.write(path))
+        Described::cached(self)
     }
 
     /// The paths of the file in `parts` parts in the [cache](super::directory), the first part first.
@@ -292,12 +293,18 @@ impl Llama {
     }
 }
 
-/// What [`weights`] needs to know.
-impl Llama {
-    pub(super) fn label(&self) -> &str {
+impl Described for Llama {
+    fn label(&self) -> &str {
         &self.label
     }
 
+    fn gguf(&self) -> Gguf<'_> {
+        weights::gguf(self)
+    }
+}
+
+/// What the writers of weights need to know.
+impl Llama {
     pub(super) fn seed(&self) -> u64 {
         self.seed
     }

@@ -1,45 +1,175 @@
-//! The models that have a name, for programs and people: a target, its drafts, and shapes for benches.
+//! The files that have a name, for programs and people: a target, its drafts, shapes for benches, and one of every other
+//! kind of file that a loader meets.
 
-use super::llama::{CHAT_TEMPLATE, Llama, Shape};
+use super::{
+    additions,
+    described::Described,
+    dflash::Layout,
+    encoders, huge,
+    llama::{CHAT_TEMPLATE, Llama, Shape},
+    mamba::Mamba,
+};
 use crate::{
     gguf::TensorType,
     vocab::{Kind, Vocabulary},
 };
 
-/// A model of the zoo by name.
-#[derive(Clone, Debug)]
+/// A file of the zoo by name.
+#[derive(Clone, Copy, Debug)]
 pub struct Named {
     /// The name, which is also the stem of a file's name.
     pub name: &'static str,
-    /// What the model is for, in one line.
+    /// What the file is for, in one line.
     pub about: &'static str,
-    /// The model.
-    pub model: Llama,
+    make: Make,
 }
 
-/// All named models.
+#[derive(Clone, Copy, Debug)]
+enum Make {
+    Llama(fn() -> Llama),
+    Other(fn() -> Box<dyn Described>),
+}
+
+impl Named {
+    const fn llama_of(name: &'static str, about: &'static str, make: fn() -> Llama) -> Self {
+        Self { name, about, make: Make::Llama(make) }
+    }
+
+    /// Any file; the label of its description is its name.
+    pub(super) const fn new(name: &'static str, about: &'static str, make: fn() -> Box<dyn Described>) -> Self {
+        Self { name, about, make: Make::Other(make) }
+    }
+
+    /// The description of the file.
+    pub fn model(&self) -> Box<dyn Described> {
+        match self.make {
+            Make::Llama(make) => Box::new(make().labelled(self.name)),
+            Make::Other(make) => make(),
+        }
+    }
+
+    /// The description of a [`Llama`], which knows its text; `None` for the others.
+    pub fn llama(&self) -> Option<Llama> {
+        match self.make {
+            Make::Llama(make) => Some(make().labelled(self.name)),
+            Make::Other(_) => None,
+        }
+    }
+}
+
+/// All named files.
 pub fn named() -> Vec<Named> {
-    let target = Llama::target(1);
-    let recall = target.clone().with_recall();
-    let list = [
-        ("target", "a target with a cycle of 80 characters as its text", target.clone()),
-        ("target-f16", "the target in F16", target.clone().with_weights(TensorType::F16)),
-        ("draft-0.5", "a draft for the target; half of its tokens are accepted", target.draft(0.5)),
-        ("draft-0.8", "a draft for the target; 80 % of its tokens are accepted", target.draft(0.8)),
-        ("draft-0.95", "a draft for the target; 95 % of its tokens are accepted", target.draft(0.95)),
-        (
-            "draft-other-vocabulary",
-            "a draft that does not fit: other token texts",
-            target.draft(1.0).other_vocabulary(),
-        ),
-        ("draft-other-tokenizer", "a draft that does not fit: another tokenizer", target.draft(1.0).other_tokenizer()),
-        ("chat", "a target with a chat template that ends its answers", chat()),
-        ("recall", "a target whose text depends on earlier tokens", recall.clone()),
-        ("recall-draft-0.8", "a draft for `recall`; about 80 % of its tokens are accepted", recall.draft(0.8)),
-        ("bench-target", "1.1 billion parameters in F16 (2.2 GB) for benches", bench_target()),
-        ("bench-draft", "52 million parameters in F16 (106 MB); 80 % of its tokens are accepted", bench_draft(0.8)),
-    ];
-    list.map(|(name, about, model)| Named { name, about, model: model.labelled(name) }).into()
+    [LLAMAS, RECURRENT, EAGLE3, DFLASH, encoders::FILES, additions::FILES, huge::FILES].concat()
+}
+
+/// The models of the llama architecture.
+const LLAMAS: &[Named] = &[
+    Named::llama_of("target", "a target with a cycle of 80 characters as its text", target),
+    Named::llama_of("target-f16", "the target in F16", || target().with_weights(TensorType::F16)),
+    Named::llama_of("draft-0.5", "a draft for the target; half of its tokens are accepted", || target().draft(0.5)),
+    Named::llama_of("draft-0.8", "a draft for the target; 80 % of its tokens are accepted", || target().draft(0.8)),
+    Named::llama_of("draft-0.95", "a draft for the target; 95 % of its tokens are accepted", || target().draft(0.95)),
+    Named::llama_of("draft-other-vocabulary", "a draft that does not fit: other token texts", || {
+        target().draft(1.0).other_vocabulary()
+    }),
+    Named::llama_of("draft-other-tokenizer", "a draft that does not fit: another tokenizer", || {
+        target().draft(1.0).other_tokenizer()
+    }),
+    Named::llama_of("chat", "a target with a chat template that ends its answers", chat),
+    Named::llama_of("recall", "a target whose text depends on earlier tokens", recall),
+    Named::llama_of("recall-draft-0.8", "a draft for `recall`; about 80 % of its tokens are accepted", || {
+        recall().draft(0.8)
+    }),
+    Named::llama_of("bench-target", "1.1 billion parameters in F16 (2.2 GB) for benches", bench_target),
+    Named::llama_of("bench-draft", "52 million parameters in F16 (106 MB); 80 % of its tokens are accepted", || {
+        bench_draft(0.8)
+    }),
+];
+
+/// Recurrent models.
+const RECURRENT: &[Named] = &[
+    Named::new("mamba", "a recurrent target whose text depends on its state", || Box::new(Mamba::target(1))),
+    Named::new("mamba-draft-0.8", "a draft for `mamba`; about 80 % of its tokens are accepted", || {
+        Box::new(Mamba::target(1).draft(0.8))
+    }),
+];
+
+/// EAGLE-3 drafts for `target`.
+const EAGLE3: &[Named] = &[
+    Named::new("eagle3", "an EAGLE-3 draft for the target; 80 % of its tokens are accepted", || {
+        Box::new(target().eagle3(0.8).labelled("eagle3"))
+    }),
+    Named::new("eagle3-borrowing", "the same without embeddings and head, which are the target's", || {
+        Box::new(target().eagle3(0.8).without_embeddings().without_head().labelled("eagle3-borrowing"))
+    }),
+    Named::new("eagle3-reduced", "the same with a reduced vocabulary and a table of its ids", || {
+        Box::new(target().eagle3(0.8).with_reduced_vocabulary().labelled("eagle3-reduced"))
+    }),
+    Named::new("eagle3-narrow", "the same with half the target's width", || {
+        Box::new(target().eagle3(0.8).with_width(64).labelled("eagle3-narrow"))
+    }),
+    Named::new("eagle3-recall", "an EAGLE-3 draft for `recall`; about half of its tokens are accepted", || {
+        Box::new(recall().eagle3(1.0).labelled("eagle3-recall"))
+    }),
+    Named::new("eagle3-other-width", "an EAGLE-3 draft that does not fit: for a target of width 192", || {
+        Box::new(target().eagle3(0.8).for_target_width(192).labelled("eagle3-other-width"))
+    }),
+    Named::new("eagle3-layer-beyond", "an EAGLE-3 draft that does not fit: reads a layer that no target has", || {
+        Box::new(target().eagle3(0.8).with_target_layers([0, 1, 7]).labelled("eagle3-layer-beyond"))
+    }),
+];
+
+/// DFlash and DSpark drafts for `target`.
+const DFLASH: &[Named] = &[
+    Named::new("dflash", "a DFlash draft for the target; 80 % of its tokens are accepted", || {
+        Box::new(target().dflash(0.8).labelled("dflash"))
+    }),
+    Named::new("dflash-borrowing", "the same without embeddings and head, which are the target's", || {
+        Box::new(target().dflash(0.8).without_embeddings().without_head().labelled("dflash-borrowing"))
+    }),
+    Named::new("dflash-reduced", "the same with a reduced vocabulary and a table of its ids", || {
+        Box::new(target().dflash(0.8).with_reduced_vocabulary().labelled("dflash-reduced"))
+    }),
+    Named::new("dflash2", "a DFlash2 draft for the target; 80 % of its tokens are accepted", || {
+        Box::new(target().dflash2(0.8).labelled("dflash2"))
+    }),
+    Named::new("dflash-no-mask", "a DFlash draft that does not work: no mask token", || {
+        Box::new(target().dflash(0.8).without_mask_token().labelled("dflash-no-mask"))
+    }),
+    Named::new("dflash-other-width", "a DFlash draft that does not fit: for a target of width 192", || {
+        Box::new(wide_target().dflash(0.8).labelled("dflash-other-width"))
+    }),
+    Named::new("dflash-layer-beyond", "a DFlash draft that does not fit: reads a layer that no target has", || {
+        Box::new(target().dflash(0.8).with_target_layers([0, 1, 7]).labelled("dflash-layer-beyond"))
+    }),
+    Named::new("dspark", "a DSpark draft for the target; 80 % of its tokens are accepted", || {
+        Box::new(target().dspark(0.8).labelled("dspark"))
+    }),
+    Named::new("dspark-in-place", "the same in the layout of DFlash, with the target's embeddings and head", || {
+        let draft = target().dspark(0.8).with_layout(Layout::SparkInPlace).without_embeddings().without_head();
+        Box::new(draft.labelled("dspark-in-place"))
+    }),
+    Named::new("dspark-no-mask", "a DSpark draft that does not work: no mask token", || {
+        Box::new(target().dspark(0.8).without_mask_token().labelled("dspark-no-mask"))
+    }),
+    Named::new("dspark-no-block-size", "a DSpark draft that does not work: no size of blocks", || {
+        Box::new(target().dspark(0.8).without_block_size().labelled("dspark-no-block-size"))
+    }),
+    Named::new("dspark-other-width", "a DSpark draft that does not fit: for a target of width 192", || {
+        Box::new(wide_target().dspark(0.8).labelled("dspark-other-width"))
+    }),
+];
+
+fn wide_target() -> Llama {
+    target().with_shape(Shape { width: 192, ..target().shape().clone() })
+}
+
+fn target() -> Llama {
+    Llama::target(1)
+}
+
+fn recall() -> Llama {
+    target().with_recall()
 }
 
 /// A target with a chat template, whose answers end.

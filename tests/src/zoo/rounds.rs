@@ -51,12 +51,23 @@ impl Llama {
     /// `draft_length` tokens, until `n` tokens or more are generated or generation ends. Before the first round the
     /// target has generated one token from the prompt, as llama.cpp's programs do.
     pub fn speculate(&self, draft: &Self, prompt: &[u32], n: usize, draft_length: usize) -> Vec<Round> {
+        self.speculate_by(|context| draft.continuation(context, draft_length), prompt, n, draft_length)
+    }
+
+    /// The same with any drafter: `draft` gives at most `draft_length` tokens after those it is given.
+    pub fn speculate_by(
+        &self,
+        mut draft: impl FnMut(&[u32]) -> Vec<u32>,
+        prompt: &[u32],
+        n: usize,
+        draft_length: usize,
+    ) -> Vec<Round> {
         let text = self.continuation(prompt, n + draft_length + 1);
         let tokens = [prompt, &text].concat();
         let mut rounds = Vec::new();
         let mut at = prompt.len() + 1;
         while at < prompt.len() + n && at < tokens.len() && !self.is_end(tokens[at - 1]) {
-            let drafted = draft.continuation(&tokens[..at], draft_length);
+            let drafted = draft(&tokens[..at]);
             let accepted = drafted.iter().zip(&tokens[at..]).take_while(|(drafted, right)| drafted == right).count();
             rounds.push(Round { drafted: drafted.len(), accepted });
             at += accepted + 1;

@@ -262,8 +262,11 @@ fn names_are_unique_and_only_benches_are_large() {
     let names: HashSet<_> = all.iter().map(|named| named.name).collect();
     assert_eq!(names.len(), all.len());
     for named in &all {
-        let size = named.model.gguf().file_size();
-        assert_eq!(size > 5_000_000, named.name.starts_with("bench"), "{}: {size}", named.name);
+        let model = named.model();
+        assert_eq!(model.label(), named.name);
+        let size = model.gguf().file_size();
+        let large = ["bench", "huge"].iter().any(|large| named.name.starts_with(large));
+        assert_eq!(size > 5_000_000, large, "{}: {size}", named.name);
     }
 }
 

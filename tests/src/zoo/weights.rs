@@ -1,6 +1,7 @@
 //! The tensors of a [`Llama`]: a known embedding and head, random layers, and the head of recall.
 
 use super::{
+    described::Described as _,
     llama::Llama,
     recall::{self, Recall},
 };
@@ -12,7 +13,7 @@ use crate::{
 /// Entries of the embedding that random weights never write to, counted from the end. With recall they hold a constant,
 /// the sign of the token, and the sign that the head read.
 const RESERVED: usize = 3;
-const CONSTANT: usize = 3;
+pub(super) const CONSTANT: usize = 3;
 const SIGN: usize = 2;
 const READ: usize = 1;
 
@@ -57,13 +58,13 @@ pub(super) fn gguf(model: &Llama) -> Gguf<'_> {
 
 /// The direction in the embedding that stands for `token` as a successor: random signs, so all directions have one
 /// length, any two are nearly at right angles, and every type of weights holds them exactly.
-fn direction(model: &Llama, token: u32, magnitude: f32, row: &mut [f32]) {
+pub(super) fn direction(model: &Llama, token: u32, magnitude: f32, row: &mut [f32]) {
     let free = row.len() - RESERVED;
     row[free..].fill(0.0);
     Rng::new(model.seed(), "direction", token.into()).fill_signs(magnitude, &mut row[..free]);
 }
 
-fn embedding(model: &Llama, token: u32, row: &mut [f32]) {
+pub(super) fn embedding(model: &Llama, token: u32, row: &mut [f32]) {
     let (plus, minus) = model.possible_next(token);
     direction(model, plus, 1.0, row);
     if model.recall().is_some() {

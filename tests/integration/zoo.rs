@@ -1,0 +1,49 @@
+//! The files of the zoo that are no plain llama: what llama.cpp really makes of them.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use llama_spec::{Batch, ContextOptions, Model, Rollback, Slot, Token};
+use llama_spec_tests::{vocab::Special, zoo};
+
+fn options() -> ContextOptions {
+    ContextOptions::default().length_per_slot(1024).threads(1)
+}
+
+fn argmax(logits: &[f32]) -> u32 {
+    assert!(logits.iter().all(|logit| logit.is_finite()));
+    logits.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).unwrap().0 as u32
+}
+
+fn tokens(ids: &[u32]) -> Vec<Token> {
+    ids.iter().map(|id| Token::new(*id as i32)).collect()
+}
+
+/// Decodes `prompt` in one batch and `text` token by token, and gives the greedy successor of each.
+fn follow(model: &Model, prompt: &[u32], text: &[u32]) -> Vec<u32> {
+    let mut context = model.context(&options()).unwrap();
+    let mut batch = Batch::new();
+    batch.push_prompt(&tokens(prompt), 0, Slot::FIRST);
+    context.decode(&batch).unwrap();
+    let mut next = vec![argmax(context.logits(batch.len() - 1).unwrap())];
+    for (at, token) in text.iter().enumerate() {
+        batch.clear();
+        batch.push_prompt(&tokens(&[*token]), (prompt.len() + at) as u32, Slot::FIRST);
+        context.decode(&batch).unwrap();
+        next.push(argmax(context.logits(0).unwrap()));
+    }
+    next
+}
+
+#[test]
+fn mamba_answers_as_its_oracle_says() {
+    for oracle in [zoo::Mamba::target(1), zoo::Mamba::target(2), zoo::Mamba::target(1).draft(0.8)] {
+        let model = Model::load(zoo::Described::cached(&oracle).unwrap()).unwrap();
+        let vocabulary = oracle.vocabulary();
+        for prompt in ["a", "abc", "The beginning of a text of 41 characters."] {
+            let prompt = [vec![vocabulary.special(Special::Bos)], vocabulary.tokenize(prompt)].concat();
+            let text = oracle.continuation(&prompt, 600);
+            assert_eq!(follow(&model, &prompt, &text[..599]), text);
+        }
+        assert_eq!(model.context(&options()).unwrap().probe_rollback().unwrap(), Rollback::Checkpoint);
+    }
+}
