@@ -16,7 +16,7 @@ use crate::{
 pub(super) const FILES: &[Named] = &[
     Named::new("huge", "8 GB of nothing under the header of a real size, with 256k tokens; never to be loaded", || {
         let shape =
-            Shape { layers: 10, width: 4096, heads: 32, kv_heads: 8, feed_forward: 14_336, context_length: 131_072 };
+            Shape { layers: 9, width: 4096, heads: 32, kv_heads: 8, feed_forward: 14_336, context_length: 131_072 };
         Box::new(Huge(sized(Llama::target(1), shape).labelled("huge")))
     }),
     Named::new("huge-draft", "a draft for `huge` of a real size; never to be loaded", || {
