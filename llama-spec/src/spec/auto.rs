@@ -20,6 +20,23 @@ pub enum Requested {
 impl SpecConfig {
     /// What fits these files under the usual conditions; see [`SpecConfig::auto_with`].
     ///
+    /// ```
+    /// use llama_spec::file::ModelFile;
+    /// use llama_spec::spec::{Method, SpecConfig};
+    /// # use llama_spec_tests::zoo;
+    ///
+    /// let target = ModelFile::open(zoo::file("target"))?;
+    /// let draft = ModelFile::open(zoo::file("draft-0.8"))?;
+    /// assert_eq!(SpecConfig::auto(&target, Some(&draft))?.effective(), [Method::DraftSimple]);
+    /// assert_eq!(SpecConfig::auto(&target, None)?.effective(), [Method::NgramMod]);
+    ///
+    /// let other = ModelFile::open(zoo::file("draft-other-vocabulary"))?;
+    /// let why = SpecConfig::auto(&target, Some(&other)).unwrap_err();
+    /// assert!(why.has("vocab-text"));
+    /// println!("{why}"); // names the first token that differs
+    /// # Ok::<_, llama_spec::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`SpecConfig::auto_with`].
     pub fn auto(target: &ModelFile, draft: Option<&ModelFile>) -> Result<Self, Incompatible> {
