@@ -2,8 +2,10 @@
 //! kind of file that a loader meets.
 
 use super::{
+    additions,
     described::Described,
     dflash::Layout,
+    encoders, huge,
     llama::{CHAT_TEMPLATE, Llama, Shape},
     mamba::Mamba,
 };
@@ -57,7 +59,7 @@ impl Named {
 
 /// All named files.
 pub fn named() -> Vec<Named> {
-    [LLAMAS, RECURRENT, EAGLE3, DFLASH].concat()
+    [LLAMAS, RECURRENT, EAGLE3, DFLASH, encoders::FILES, additions::FILES, huge::FILES].concat()
 }
 
 /// The models of the llama architecture.
@@ -127,6 +129,9 @@ const DFLASH: &[Named] = &[
     }),
     Named::new("dflash-reduced", "the same with a reduced vocabulary and a table of its ids", || {
         Box::new(target().dflash(0.8).with_reduced_vocabulary().labelled("dflash-reduced"))
+    }),
+    Named::new("dflash2", "a DFlash2 draft for the target; 80 % of its tokens are accepted", || {
+        Box::new(target().dflash2(0.8).labelled("dflash2"))
     }),
     Named::new("dflash-no-mask", "a DFlash draft that does not work: no mask token", || {
         Box::new(target().dflash(0.8).without_mask_token().labelled("dflash-no-mask"))

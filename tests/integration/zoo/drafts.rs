@@ -1,20 +1,13 @@
-//! The drafts of the zoo that read a target's hidden states: what llama.cpp's drafters really make of them. Goes below the
-//! safe library, so that an error in its generator does not look like one in a file.
+//! The drafts of the zoo that read a target's hidden states: what llama.cpp's drafters really make of them.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-use std::{ffi::CString, path::Path, ptr};
+use std::{path::Path, ptr};
 
 use llama_spec_tests::zoo::{Acceptance, Described, Layout, Llama, Round};
 use llama_sys as sys;
 
-fn ok(status: sys::lsys_status) {
-    // SAFETY: the text is never null and lives until the next call of this thread.
-    let error = unsafe { std::ffi::CStr::from_ptr(sys::lsys_last_error()) };
-    assert_eq!(status, sys::LSYS_OK, "{}", error.to_string_lossy());
-}
+use crate::raw::{argmax, batch, context, fill, load, logits, ok};
 
-/// A target and a draft, and how they speculate. Nothing is freed before the process ends.
+/// A target and a draft, and how they speculate.
 struct Pair {
     target: *mut sys::llama_context,
     draft: *mut sys::llama_context,
@@ -24,30 +17,10 @@ struct Pair {
 
 impl Pair {
     fn new(target: &Path, draft: &Path, kind: sys::lsys_spec_type, draft_length: i32) -> Self {
-        // SAFETY: null drops all messages.
-        unsafe { sys::lsys_log_set(None, ptr::null_mut(), false) };
-        let load = |path: &Path| {
-            let path = CString::new(path.to_str().unwrap()).unwrap();
-            let mut model = ptr::null_mut();
-            // SAFETY: the path is a C string, and all else is llama.cpp's own default.
-            ok(unsafe { sys::lsys_model_load(&mut path.as_ptr(), 1, &sys::llama_model_default_params(), &mut model) });
-            model
-        };
-        let context = |model, other| {
-            let mut context = ptr::null_mut();
-            // SAFETY: the model was loaded and is never freed; so was the other context made.
-            unsafe {
-                let mut params = sys::llama_context_default_params();
-                (params.n_ctx, params.n_batch, params.n_ubatch, params.ctx_other) = (1024, 512, 512, other);
-                (params.n_threads, params.n_threads_batch) = (1, 1);
-                (params.n_outputs_max, params.n_outputs_max_per_seq) = (64, 64);
-                ok(sys::lsys_context_new(model, &params, &mut context));
-            }
-            context
-        };
-        let target = context(load(target), ptr::null_mut());
-        let draft = context(load(draft), target);
-        let (mut spec, mut batch) = (ptr::null_mut(), ptr::null_mut());
+        let target = context(load(target), |_| {});
+        let draft = context(load(draft), |params| params.ctx_other = target);
+        let batch = batch(target, &[], 0);
+        let mut spec = ptr::null_mut();
         // SAFETY: both contexts live as long as the process, and the type's address for the call.
         unsafe {
             let mut params = sys::lsys_spec_params::default();
@@ -56,33 +29,21 @@ impl Pair {
             (params.ctx_target, params.ctx_draft) = (target, draft);
             params.draft_n_max = draft_length;
             ok(sys::lsys_spec_new(&params, &mut spec));
-            ok(sys::lsys_batch_new(target, &mut batch));
         }
         Self { target, draft, batch, spec }
     }
 
     /// Decodes on the target and shows it to the drafter; gives the most probable successor of each token.
     fn decode(&mut self, tokens: &[u32], position: usize) -> Vec<u32> {
-        // SAFETY: handles live as long as the process; the logits are read before the next call.
-        unsafe {
-            sys::lsys_batch_clear(self.batch);
-            for (index, token) in tokens.iter().enumerate() {
-                ok(sys::lsys_batch_add(self.batch, *token as i32, (position + index) as i32, 0, true));
-            }
-            let mut code = 0;
-            ok(sys::lsys_decode(self.target, self.batch, &mut code));
-            assert_eq!(code, 0);
-            let next = (0..tokens.len()).map(|index| {
-                let mut logits = ptr::null();
-                ok(sys::lsys_logits(self.target, index as i32, &mut logits));
-                let size = sys::llama_vocab_n_tokens(sys::llama_model_get_vocab(sys::llama_get_model(self.target)));
-                let logits = std::slice::from_raw_parts(logits, size as usize);
-                logits.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).unwrap().0 as u32
-            });
-            let next = next.collect();
-            ok(sys::lsys_spec_process(self.spec, self.batch));
-            next
-        }
+        fill(self.batch, tokens, position);
+        let mut code = 0;
+        // SAFETY: handles live as long as the process.
+        unsafe { ok(sys::lsys_decode(self.target, self.batch, &mut code)) };
+        assert_eq!(code, 0);
+        let next = (0..tokens.len()).map(|index| argmax(&logits(self.target, index))).collect();
+        // SAFETY: as above.
+        unsafe { ok(sys::lsys_spec_process(self.spec, self.batch)) };
+        next
     }
 
     fn draft(&mut self, position: usize, last: u32) -> Vec<u32> {
@@ -195,6 +156,7 @@ fn dflash_and_dspark_drafts_are_those_of_the_definition() {
         (target.dflash(0.8).without_head(), sys::LSYS_SPEC_DRAFT_DFLASH),
         (target.dflash(0.8).without_embeddings(), sys::LSYS_SPEC_DRAFT_DFLASH),
         (target.dflash(0.8).with_reduced_vocabulary(), sys::LSYS_SPEC_DRAFT_DFLASH),
+        (target.dflash2(0.8), sys::LSYS_SPEC_DRAFT_DFLASH),
         (target.dspark(1.0), sys::LSYS_SPEC_DRAFT_DSPARK),
         (target.dspark(0.8).without_head(), sys::LSYS_SPEC_DRAFT_DSPARK),
         (target.dspark(0.8).with_reduced_vocabulary(), sys::LSYS_SPEC_DRAFT_DSPARK),

@@ -1,0 +1,7 @@
+//! What llama.cpp really makes of the files of the zoo.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod drafts;
+mod models;
+mod raw;
