@@ -1,12 +1,14 @@
 //! The drafters of llama.cpp, together with the contexts whose addresses they keep.
 
-use super::status::{Failed, call};
+use super::status::{Failed, c_string, call};
 use crate::batch::Batch;
 use crate::context::Context;
-use crate::error::DecodeError;
+use crate::error::{DecodeError, Failure};
 use crate::spec::{Method, SpecConfig};
 use crate::token::{Slot, Token};
 use llama_sys as sys;
+use std::ffi::CString;
+use std::path::Path;
 use std::ptr::NonNull;
 
 #[derive(Debug)]
@@ -46,6 +48,10 @@ impl RawSpeculation {
             size_m: settings.draft,
             min_hits: settings.hits_min,
         };
+        let caches = [&config.ngram_cache.fixed, &config.ngram_cache.learned];
+        let [fixed, learned] = caches.map(|path| path.as_deref().map(c_path).transpose());
+        let (fixed, learned) = (fixed?, learned?);
+        let pointer = |path: &Option<CString>| path.as_ref().map_or(std::ptr::null(), |path| path.as_ptr());
         let mut params = sys::lsys_spec_params::default();
         let mut handle = std::ptr::null_mut();
         // SAFETY: the parameters point to live arrays and contexts; the contexts are stored beside the handle and outlive it.
@@ -59,6 +65,10 @@ impl RawSpeculation {
             params.draft_n_max = config.draft_model.max.min(limit) as i32;
             params.draft_n_min = config.draft_model.min.min(limit) as i32;
             params.draft_p_min = config.draft_model.probability_min;
+            params.draft_probabilistic = config.draft_model.probabilistic;
+            params.draft_backend_sampling = config.draft_model.sample_on_device;
+            params.ngram_cache_static = pointer(&fixed);
+            params.ngram_cache_dynamic = pointer(&learned);
             params.ngram_mod_match = config.ngram_mod.lookup.into();
             params.ngram_mod_min = config.ngram_mod.min.into();
             params.ngram_mod_max = config.ngram_mod.max.into();
@@ -175,4 +185,11 @@ impl RawSpeculation {
 fn ids(tokens: &[Token]) -> *const sys::llama_token {
     // `Token` is a transparent i32, which is what llama_token is.
     tokens.as_ptr().cast()
+}
+
+/// A path as the shim takes it.
+fn c_path(path: &Path) -> Result<CString, Failed> {
+    let text = path.to_str().ok_or_else(|| Failure::new(format!("{} is not valid Unicode", path.display())));
+    let text = text.and_then(c_string);
+    text.map_err(|failure| Failed { status: sys::LSYS_INVALID, failure })
 }
