@@ -32,6 +32,18 @@ pub enum Error {
         /// What it holds instead.
         found: String,
     },
+    /// The header of a GGUF file, or what it says about the rest of the file, is wrong.
+    #[error("{} is broken: {place}: {why} (byte {offset})", path.display())]
+    BrokenFile {
+        /// The file, or the part of a split model.
+        path: PathBuf,
+        /// Where in the file, in bytes from its start.
+        offset: u64,
+        /// What stands there, such as `metadata entry 12, key "llama.block_count"`.
+        place: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// llama.cpp refused a model file.
     #[error("cannot load {}: {failure}", path.display())]
     Load {
@@ -120,6 +132,9 @@ pub enum Error {
         /// Why not, and what to change.
         reason: String,
     },
+    /// Files and settings do not go together: every rule that refused them.
+    #[error(transparent)]
+    Incompatible(#[from] crate::compat::Incompatible),
     /// A saved state could not be made or restored.
     #[error("state: {reason}")]
     State {

@@ -1,12 +1,16 @@
 #![doc = include_str!("../README.md")]
 
+pub mod arch;
 pub mod batch;
 pub mod chat;
+pub mod compat;
 pub mod context;
 mod devices;
 pub mod error;
 mod ffi;
+pub mod file;
 pub mod generate;
+mod gguf;
 pub mod memory;
 pub mod model;
 pub mod options;
@@ -20,6 +24,7 @@ pub use batch::Batch;
 pub use context::{Context, ContextOptions};
 pub use devices::{Device, DeviceKind};
 pub use error::{DecodeError, Error, Failure, Result};
+pub use file::{Description, Kind, ModelFile};
 pub use generate::{Event, GenerateOptions, Generation, Generator, StopReason};
 pub use memory::{Memory, Rollback};
 pub use model::{Model, ModelBuilder};

@@ -68,6 +68,8 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Write the page of the documentation that lists what goes together, docs/compatibility.md
+    Rules,
     /// Build with CUDA on a machine without GPU or toolkit, and see that the programs cope (1.1 GB, 40 CPU minutes)
     ///
     /// Gets the CUDA compiler and libraries as Python packages, builds llama-sys, the programs and the tests with the
@@ -100,6 +102,11 @@ impl Command {
             }
             Self::Vendor { remove } => vendor::vendor(remove),
             Self::Bindings { check } => bindings::bindings(check),
+            Self::Rules => {
+                // The test that compares the page writes it, since the table is in a crate that xtask does not build.
+                let test = ["test", "--workspace", "--lib", "--", "the_page_of_rules_is_what_the_table_says"];
+                run::Run::cargo().args(test).env("LLAMA_SPEC_WRITE_RULES", "1").envs(&tools::native(origin)?).run()
+            }
             Self::CudaCheck(options) => cuda::check(&options, origin),
             Self::Memcheck => memcheck::check(origin),
         }

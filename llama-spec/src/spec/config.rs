@@ -1,8 +1,9 @@
 //! Which methods draft, and how much.
 
-use super::Method;
+use super::{Method, Requested};
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
 
 /// The choice of speculative methods and their settings.
 ///
@@ -22,7 +23,7 @@ pub struct SpecConfig {
     /// large batches, so a long draft can turn near-ties of the target around. Up to this length neither was seen to
     /// matter; see the benches before raising it.
     pub draft_max: u32,
-    /// Settings of `draft-simple`.
+    /// Settings of the method that drafts with a model or with heads; there is at most one.
     pub draft_model: DraftModelSettings,
     /// Settings of `ngram-simple`.
     pub ngram_simple: NgramMapSettings,
@@ -32,18 +33,36 @@ pub struct SpecConfig {
     pub ngram_map_k4v: NgramMapSettings,
     /// Settings of `ngram-mod`.
     pub ngram_mod: NgramModSettings,
+    /// Settings of `ngram-cache`.
+    pub ngram_cache: NgramCacheSettings,
+    /// What was asked for and why it is not, or not only, [`methods`](Self::methods). Set by [`SpecConfig::auto`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) choice: Option<Choice>,
 }
 
-/// Settings of a draft model.
+/// What was asked for, and why something else was chosen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Choice {
+    pub(super) requested: Requested,
+    pub(super) reason: String,
+}
+
+/// Settings of a draft model, of heads, or of a draft that reads the target's layers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DraftModelSettings {
-    /// The longest draft in tokens. Default: 4.
+    /// The longest draft in tokens. Default: 4, or fewer where the draft cannot make so many.
     pub max: u32,
     /// Shorter drafts are thrown away. Default: 0.
     pub min: u32,
-    /// Drafting stops at a token the draft gives a lower probability, 0 to 1. Default: 0.
+    /// Drafting stops at a token the draft gives a lower probability, 0 to 1. DSpark asks its confidence head instead.
+    /// Default: 0.
     pub probability_min: f32,
+    /// Draft tokens are drawn from the draft's distribution, and the target's verification takes that into account; else
+    /// the most probable token is drafted. For `draft-simple`, `draft-mtp` and DFlash2 drafts. Default: off.
+    pub probabilistic: bool,
+    /// The draft's candidates are selected on the device that computes them. Not for `draft-simple`. Default: on.
+    pub sample_on_device: bool,
 }
 
 /// Settings of the methods that look up where the last tokens stood before.
@@ -70,6 +89,16 @@ pub struct NgramModSettings {
     pub max: u16,
 }
 
+/// Files of `ngram-cache`, as llama.cpp's lookup programs write them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NgramCacheSettings {
+    /// Counts from a large collection of texts; read only, and must exist.
+    pub fixed: Option<PathBuf>,
+    /// Counts from earlier texts; read if it exists, and written at the end.
+    pub learned: Option<PathBuf>,
+}
+
 impl Default for SpecConfig {
     fn default() -> Self {
         Self {
@@ -80,13 +109,15 @@ impl Default for SpecConfig {
             ngram_map_k: NgramMapSettings::default(),
             ngram_map_k4v: NgramMapSettings::default(),
             ngram_mod: NgramModSettings::default(),
+            ngram_cache: NgramCacheSettings::default(),
+            choice: None,
         }
     }
 }
 
 impl Default for DraftModelSettings {
     fn default() -> Self {
-        Self { max: 4, min: 0, probability_min: 0.0 }
+        Self { max: 4, min: 0, probability_min: 0.0, probabilistic: false, sample_on_device: true }
     }
 }
 
@@ -149,6 +180,12 @@ impl SpecConfig {
         self
     }
 
+    /// Sets [`SpecConfig::ngram_cache`](field@SpecConfig::ngram_cache).
+    pub fn ngram_cache(mut self, settings: NgramCacheSettings) -> Self {
+        self.ngram_cache = settings;
+        self
+    }
+
     /// Whether no method is chosen.
     pub fn is_off(&self) -> bool {
         self.methods.is_empty()
@@ -164,28 +201,94 @@ impl SpecConfig {
         self.methods.iter().map(Method::to_string).collect::<Vec<_>>().join(",")
     }
 
-    pub(crate) fn validate(&self) -> Result<()> {
-        let check = |setting, value: f64, from: f64, to: f64| match (from..=to).contains(&value) {
-            true => Ok(()),
-            false => Err(Error::Setting { setting, value: value.to_string(), expected: format!("{from} to {to}") }),
+    /// The longest draft of any method in tokens, when the draft model can make at most `limit`.
+    pub(crate) fn longest(&self, limit: Option<u32>) -> u32 {
+        /// What llama.cpp drafts at most from its lookup caches.
+        const CACHE: u32 = 8;
+        let length = |method: &Method| match method {
+            Method::NgramSimple => self.ngram_simple.draft.into(),
+            Method::NgramMapK => self.ngram_map_k.draft.into(),
+            Method::NgramMapK4v => self.ngram_map_k4v.draft.into(),
+            Method::NgramMod => self.ngram_mod.max.into(),
+            Method::NgramCache => CACHE,
+            _ => self.draft_model.max.min(limit.unwrap_or(u32::MAX)),
         };
-        check("draft_max", self.draft_max.into(), 1.0, 1024.0)?;
-        check("draft_model.max", self.draft_model.max.into(), 1.0, 1024.0)?;
-        check("draft_model.min", self.draft_model.min.into(), 0.0, self.draft_model.max.into())?;
-        check("draft_model.probability_min", self.draft_model.probability_min.into(), 0.0, 1.0)?;
-        for (lookup, draft, hits, settings) in [
-            ("ngram_simple.lookup", "ngram_simple.draft", "ngram_simple.hits_min", self.ngram_simple),
-            ("ngram_map_k.lookup", "ngram_map_k.draft", "ngram_map_k.hits_min", self.ngram_map_k),
-            ("ngram_map_k4v.lookup", "ngram_map_k4v.draft", "ngram_map_k4v.hits_min", self.ngram_map_k4v),
-        ] {
-            check(lookup, settings.lookup.into(), 1.0, 1024.0)?;
+        self.methods.iter().map(length).max().unwrap_or(0).min(self.draft_max)
+    }
+
+    /// The files of `ngram-cache`, if it is chosen, and whether they must exist.
+    pub(crate) fn cache_files(&self) -> impl Iterator<Item = (&Path, bool)> {
+        let files = [(&self.ngram_cache.fixed, true), (&self.ngram_cache.learned, false)];
+        let files = files.into_iter().filter(|_| self.methods.contains(&Method::NgramCache));
+        files.filter_map(|(path, must_exist)| Some((path.as_deref()?, must_exist)))
+    }
+
+    /// Every number with its range.
+    pub(crate) fn ranges(&self) -> Vec<Range> {
+        const MODELS: &[Method] =
+            &[Method::DraftSimple, Method::DraftEagle3, Method::DraftMtp, Method::DraftDflash, Method::DraftDspark];
+        let range = |of, setting, value: f64, from: f64, to: f64| Range { of, setting, value, from, to };
+        let model = self.draft_model;
+        let mut ranges = vec![
+            range(&[], "draft_max", self.draft_max.into(), 1.0, 1024.0),
+            range(MODELS, "draft_model.max", model.max.into(), 1.0, 1024.0),
+            range(MODELS, "draft_model.min", model.min.into(), 0.0, model.max.into()),
+            range(MODELS, "draft_model.probability_min", model.probability_min.into(), 0.0, 1.0),
+        ];
+        let maps: [(&[Method], _, _, _, _); 3] = [
+            (
+                &[Method::NgramSimple],
+                "ngram_simple.lookup",
+                "ngram_simple.draft",
+                "ngram_simple.hits_min",
+                self.ngram_simple,
+            ),
+            (&[Method::NgramMapK], "ngram_map_k.lookup", "ngram_map_k.draft", "ngram_map_k.hits_min", self.ngram_map_k),
+            (
+                &[Method::NgramMapK4v],
+                "ngram_map_k4v.lookup",
+                "ngram_map_k4v.draft",
+                "ngram_map_k4v.hits_min",
+                self.ngram_map_k4v,
+            ),
+        ];
+        for (of, lookup, draft, hits, settings) in maps {
+            ranges.push(range(of, lookup, settings.lookup.into(), 1.0, 1024.0));
             // llama.cpp drops a match shorter than the tokens looked up, so a smaller value would never draft.
-            check(draft, settings.draft.into(), settings.lookup.into(), 1024.0)?;
-            check(hits, settings.hits_min.into(), 1.0, u16::MAX.into())?;
+            ranges.push(range(of, draft, settings.draft.into(), settings.lookup.into(), 1024.0));
+            ranges.push(range(of, hits, settings.hits_min.into(), 1.0, u16::MAX.into()));
         }
-        check("ngram_mod.lookup", self.ngram_mod.lookup.into(), 1.0, 1024.0)?;
-        check("ngram_mod.max", self.ngram_mod.max.into(), 1.0, 1024.0)?;
-        check("ngram_mod.min", self.ngram_mod.min.into(), 0.0, self.ngram_mod.max.into())
+        let table = self.ngram_mod;
+        ranges.push(range(&[Method::NgramMod], "ngram_mod.lookup", table.lookup.into(), 1.0, 1024.0));
+        ranges.push(range(&[Method::NgramMod], "ngram_mod.max", table.max.into(), 1.0, 1024.0));
+        ranges.push(range(&[Method::NgramMod], "ngram_mod.min", table.min.into(), 0.0, table.max.into()));
+        ranges
+    }
+
+    /// Whether all numbers are in their ranges, also those of methods that are not chosen.
+    pub(crate) fn validate(&self) -> Result<()> {
+        match self.ranges().into_iter().find(|range| !range.holds()) {
+            None => Ok(()),
+            Some(Range { setting, value, from, to, .. }) => {
+                Err(Error::Setting { setting, value: value.to_string(), expected: format!("{from} to {to}") })
+            }
+        }
+    }
+}
+
+/// A number and where it must be.
+pub(crate) struct Range {
+    /// The methods that read it; empty for all.
+    pub(crate) of: &'static [Method],
+    pub(crate) setting: &'static str,
+    pub(crate) value: f64,
+    pub(crate) from: f64,
+    pub(crate) to: f64,
+}
+
+impl Range {
+    pub(crate) fn holds(&self) -> bool {
+        (self.from..=self.to).contains(&self.value)
     }
 }
 

@@ -15,13 +15,20 @@
 //! | `ngram-cache` | counts of n-grams, also from files | nothing |
 //! | `draft-mtp`, `draft-eagle3`, `draft-dflash`, `draft-dspark` | heads on the target's hidden states | such a file |
 
+mod auto;
+mod builder;
+mod cache;
 mod config;
 mod method;
 mod stats;
 
-pub use config::{DraftModelSettings, NgramMapSettings, NgramModSettings, SpecConfig};
+pub use auto::Requested;
+pub use builder::SpecBuilder;
+pub use config::{DraftModelSettings, NgramCacheSettings, NgramMapSettings, NgramModSettings, SpecConfig};
 pub use method::Method;
 pub use stats::Stats;
+
+pub(crate) use cache::check_cache;
 
 use serde::{Deserialize, Serialize};
 

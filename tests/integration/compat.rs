@@ -1,0 +1,114 @@
+//! Choosing methods from files: what works is found without its name, and the rest is refused with its reasons.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use llama_spec::compat::{Conditions, Incompatible, Report, Verdict};
+use llama_spec::file::ModelFile;
+use llama_spec::options::SplitMode;
+use llama_spec::spec::{DraftModelSettings, Method, NgramCacheSettings, Requested, SpecConfig};
+use llama_spec_tests::zoo;
+
+fn open(name: &str) -> ModelFile {
+    ModelFile::open(zoo::file(name)).unwrap()
+}
+
+fn codes(why: &Incompatible) -> Vec<&str> {
+    why.checks.iter().map(|check| check.code.as_str()).collect()
+}
+
+#[test]
+fn a_plain_draft_is_used_and_nothing_else_looks_up() {
+    let (target, draft) = (open("target"), open("draft-0.8"));
+    let config = SpecConfig::auto(&target, Some(&draft)).unwrap();
+    assert_eq!((config.requested(), config.effective()), (Requested::Auto, vec![Method::DraftSimple]));
+    assert_eq!(config.reason(), Some("the draft is a language model"));
+    let config = SpecConfig::auto(&target, None).unwrap();
+    assert_eq!(config.effective(), [Method::NgramMod]);
+    assert_eq!(config.reason(), Some("no draft was given and the target has no MTP heads"));
+}
+
+#[test]
+fn another_vocabulary_is_refused_with_the_first_token_that_differs() {
+    let (target, draft) = (open("target"), open("draft-other-vocabulary"));
+    let why = SpecConfig::auto(&target, Some(&draft)).unwrap_err();
+    let check = why.checks.iter().find(|check| check.code == "vocab-text").unwrap();
+    let id = target.tokenizer().unwrap().first_difference(draft.tokenizer().unwrap(), 5).unwrap();
+    assert!(check.message.contains(&format!("token {id} ")), "{check}");
+    let text = |file: &ModelFile| String::from_utf8_lossy(file.tokenizer().unwrap().text(id).unwrap()).into_owned();
+    assert_eq!(check.target.as_deref(), Some(&*format!("{:?}", text(&target))));
+    assert_eq!(check.draft.as_deref(), Some(&*format!("{:?}", text(&draft))));
+    assert_ne!(check.target, check.draft);
+}
+
+#[cfg(unix)]
+#[test]
+fn the_targets_own_file_is_no_draft() {
+    let folder = tempfile::tempdir().unwrap();
+    let linked = folder.path().join("draft.gguf");
+    std::os::unix::fs::symlink(zoo::file("target"), &linked).unwrap();
+    let (target, draft) = (open("target"), ModelFile::open(&linked).unwrap());
+    let why = SpecConfig::auto(&target, Some(&draft)).unwrap_err();
+    assert_eq!(codes(&why), ["same-file"]);
+    assert!(why.checks[0].cure.contains("leave the draft out"), "{why}");
+}
+
+#[test]
+fn what_cannot_be_had_can_be_given_up() {
+    let (target, draft) = (open("target"), open("draft-other-vocabulary"));
+    let conditions = Conditions::default();
+    let degraded = SpecConfig::auto_or_degrade(&target, Some(&draft), &conditions);
+    assert_eq!((degraded.requested(), degraded.effective()), (Requested::Auto, vec![Method::NgramMod]));
+    assert!(degraded.reason().unwrap().contains("vocab-text"), "{:?}", degraded.reason());
+    let asked = SpecConfig::new([Method::DraftMtp]);
+    let off = asked.or_degrade(&target, None, &conditions.clone().slots(0));
+    assert_eq!((off.requested(), off.effective()), (Requested::Methods(vec![Method::DraftMtp]), vec![]));
+    assert_eq!(asked.or_degrade(&target, None, &conditions).effective(), [Method::NgramMod]);
+}
+
+#[test]
+fn explicit_choices_are_held_against_the_files() {
+    let (target, draft) = (open("target"), open("draft-0.8"));
+    let conditions = Conditions::default();
+    let refused = |config: SpecConfig, draft: Option<&ModelFile>| {
+        config
+            .check(&target, draft, &conditions)
+            .unwrap_err()
+            .checks
+            .into_iter()
+            .map(|check| check.code)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(refused(SpecConfig::new([Method::DraftSimple]), None), ["draft-missing"]);
+    assert_eq!(refused(SpecConfig::new([Method::DraftEagle3]), Some(&draft)), ["method-file"]);
+    assert_eq!(refused(SpecConfig::new([Method::NgramMod]), Some(&draft)), ["draft-unused"]);
+    assert!(refused(SpecConfig::new([Method::DraftMtp]), None).contains(&"mtp-heads".to_owned()));
+    let both = SpecConfig::new([Method::DraftSimple, Method::DraftMtp]);
+    assert!(refused(both, Some(&draft)).contains(&"one-model-method".to_owned()));
+    let long = SpecConfig::builder().draft_simple(DraftModelSettings { max: 2000, ..Default::default() });
+    assert_eq!(codes(&long.check(&target, Some(&draft), &conditions).unwrap_err()), ["setting-range"]);
+    let cache = NgramCacheSettings { fixed: Some(zoo::file("target")), learned: None };
+    let broken = SpecConfig::builder().ngram_cache(cache);
+    assert_eq!(codes(&broken.check(&target, None, &conditions).unwrap_err()), ["lookup-cache"]);
+}
+
+#[test]
+fn the_report_tells_what_holds_too() {
+    let (target, draft) = (open("target"), open("draft-0.8"));
+    let report = Report::new(&target, Some(&draft), None, &Conditions::default());
+    assert_eq!(report.verdict, Verdict::Works);
+    assert!(report.failed().is_empty(), "{:?}", report.failed());
+    assert!(report.checks.iter().any(|check| check.code == "vocab-text" && check.passed));
+    let memory = report.memory;
+    assert!(memory.target_weights > memory.draft_weights && memory.draft_weights > 0);
+    assert!(memory.target_cache > 0 && memory.draft_cache > 0, "{memory:?}");
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["verdict"], "works");
+    assert_eq!(json["requested"], "auto");
+    assert_eq!(json["effective"][0], "draft-simple");
+    assert_eq!(json["checks"][0]["severity"], "impossible");
+    assert_eq!(json["target"]["architecture"], "llama");
+    let refused = Conditions::default().split_mode(SplitMode::Tensor).gpu(Some(false));
+    let report = Report::new(&target, Some(&draft), None, &refused);
+    assert_eq!(report.verdict, Verdict::Incompatible);
+    assert_eq!(codes(&report.refusal(&refused).unwrap()), ["tensor-split-device"]);
+}
