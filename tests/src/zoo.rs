@@ -1,5 +1,6 @@
 //! Models by description: what they answer is known, their files are written once and kept.
 
+mod additions;
 mod cache;
 mod chain;
 mod described;
@@ -7,7 +8,9 @@ mod dflash;
 mod dflash_weights;
 mod eagle3;
 mod eagle3_weights;
+mod encoders;
 mod file;
+mod huge;
 mod latches;
 mod linear;
 mod llama;
@@ -19,6 +22,7 @@ mod qwen35_weights;
 mod recall;
 mod rounds;
 mod rows;
+mod sample;
 mod weights;
 
 pub use cache::directory;

@@ -125,6 +125,13 @@ impl<'a> Tensor<'a> {
         Self { name: name.into(), shape: vec![length], kind: TensorType::F32, make_row }
     }
 
+    /// The same weights in another shape with rows of the same length.
+    pub fn with_shape(mut self, shape: Vec<u64>) -> Self {
+        assert!(shape[0] == self.shape[0] && shape.iter().product::<u64>() == self.elements(), "{shape:?}");
+        self.shape = shape;
+        self
+    }
+
     /// A vector of integers, `kind` [`I32`](TensorType::I32) or [`I64`](TensorType::I64); below 2^24, since rows are made
     /// of floats.
     pub fn integers(name: impl Into<String>, kind: TensorType, numbers: Vec<u32>) -> Self {

@@ -59,23 +59,27 @@ pub(super) fn cached(
 }
 
 /// The source that decides what is in a file: a change to it must not leave old files in use.
-const SOURCES: [&str; 17] = [
+const SOURCES: [&str; 21] = [
     include_str!("../gguf.rs"),
     include_str!("../gguf/metadata.rs"),
     include_str!("../gguf/tensor.rs"),
     include_str!("../rng.rs"),
     include_str!("../vocab.rs"),
+    include_str!("additions.rs"),
     include_str!("chain.rs"),
     include_str!("dflash.rs"),
     include_str!("dflash_weights.rs"),
     include_str!("eagle3.rs"),
     include_str!("eagle3_weights.rs"),
+    include_str!("encoders.rs"),
+    include_str!("huge.rs"),
     include_str!("linear.rs"),
     include_str!("llama.rs"),
     include_str!("mamba.rs"),
     include_str!("mamba_weights.rs"),
     include_str!("recall.rs"),
     include_str!("rows.rs"),
+    include_str!("sample.rs"),
     include_str!("weights.rs"),
 ];
 

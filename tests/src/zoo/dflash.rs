@@ -37,6 +37,8 @@ pub struct Dflash {
 pub enum Layout {
     /// DFlash: the last token is given, each mask becomes the token at its own place.
     Block,
+    /// DFlash2: the same, with convolutions that change nothing and a selector that takes the most probable tokens.
+    Selected,
     /// DSpark: each position gives the token after it, the last token's too; a Markov head chains them.
     SparkFromAnchor,
     /// DSpark in the layout of DFlash.
@@ -53,6 +55,11 @@ impl Llama {
     /// A DSpark draft, as [`Llama::dflash`], whose confidence is 0.88 at each position.
     pub fn dspark(&self, acceptance: f64) -> Dflash {
         self.block_draft(format!("dspark-{acceptance}"), acceptance, Layout::SparkFromAnchor)
+    }
+
+    /// A DFlash2 draft, as [`Llama::dflash`].
+    pub fn dflash2(&self, acceptance: f64) -> Dflash {
+        self.block_draft(format!("dflash2-{acceptance}"), acceptance, Layout::Selected)
     }
 
     fn block_draft(&self, label: String, acceptance: f64, layout: Layout) -> Dflash {
@@ -109,7 +116,7 @@ impl Dflash {
         self
     }
 
-    /// Sets the layout, of DSpark.
+    /// Sets the layout.
     pub fn with_layout(mut self, layout: Layout) -> Self {
         self.layout = layout;
         self
@@ -151,7 +158,9 @@ impl Dflash {
         }
         match self.layout {
             // Each mask counts its place from the last token, whatever the masks before it became.
-            Layout::Block => (0..n).map(|before| self.predicted(self.place(last) + before)).collect(),
+            Layout::Block | Layout::Selected => {
+                (0..n).map(|before| self.predicted(self.place(last) + before)).collect()
+            }
             _ => {
                 let next = |token: &u32| self.token(self.chain.next(self.target.vocabulary().byte(*token)));
                 std::iter::successors(Some(next(&last)), |token| Some(next(token))).take(n).collect()
@@ -208,6 +217,10 @@ impl Dflash {
 
     pub(super) fn layout(&self) -> Layout {
         self.layout
+    }
+
+    pub(super) fn is_spark(&self) -> bool {
+        matches!(self.layout, Layout::SparkFromAnchor | Layout::SparkInPlace)
     }
 
     pub(super) fn block_size(&self) -> Option<u32> {

@@ -42,6 +42,10 @@ const FILLED: f32 = PLACE as f32 + 2.0;
 /// The units: one for each place, one that always fires, and none.
 const INSIDE: usize = 96;
 
+/// The rank of DFlash2's selector, and the entries that share a factor in its convolutions.
+const SELECTOR_RANK: usize = 8;
+const GROUP: usize = 32;
+
 const WEIGHTS: TensorType = TensorType::F16;
 const ROPE_BASE: f32 = 100.0;
 /// Attention score per unit of the sum of cosines; at the next distance this sum is 1.08 less.
@@ -80,9 +84,15 @@ pub(super) fn gguf(draft: &Dflash) -> Gguf<'_> {
     if let Some(size) = draft.block_size() {
         gguf.set("dflash.block_size", size);
     }
-    if draft.layout() != Layout::Block {
+    if draft.is_spark() {
         gguf.set("dflash.sample_from_anchor", draft.layout() == Layout::SparkFromAnchor)
             .set("dflash.has_confidence_head", true);
+    }
+    if draft.layout() == Layout::Selected {
+        gguf.set("dflash.conv_kernel_size", 1u32)
+            .set("dflash.conv_group_size", GROUP as u32)
+            .set("dflash.selector_rank", SELECTOR_RANK as u32)
+            .set("dflash.selector_top_k", 4u32);
     }
     vocabulary.describe(&mut gguf);
     if draft.states_mask() {
@@ -114,8 +124,11 @@ pub(super) fn gguf(draft: &Dflash) -> Gguf<'_> {
     if draft.reduced() {
         gguf.add(Tensor::integers("d2t", TensorType::I64, tokens.clone()));
     }
-    if draft.layout() != Layout::Block {
+    if draft.is_spark() {
         add_markov(&mut gguf, draft, tokens);
+    }
+    if draft.layout() == Layout::Selected {
+        add_selector(&mut gguf, draft);
     }
     gguf
 }
@@ -312,7 +325,7 @@ fn add_checker<'a>(gguf: &mut Gguf<'a>, draft: &'a Dflash) {
     let outputs: Vec<Vec<f32>> =
         (0..CYCLE).map(|place| direction_of(draft, draft.predicted(place + CYCLE - 1))).collect();
     let wrong = direction_of(draft, draft.wrong());
-    let silent = draft.layout() != Layout::Block;
+    let silent = draft.is_spark();
     gguf.add(matrix("blk.1.attn_q.weight", WEIGHTS, width, BLOCK * HEAD_WIDTH, |index, row| {
         let head = index / HEAD_WIDTH;
         row[MARK + head] = query(index % HEAD_WIDTH, head + 1);
@@ -358,4 +371,24 @@ fn add_markov<'a>(gguf: &mut Gguf<'a>, draft: &'a Dflash, tokens: Vec<u32>) {
     }))
     .add(matrix("conf_proj.weight", WEIGHTS, width(draft) + RANK, 1, |_, _| {}))
     .add(Tensor::constant("conf_proj.bias", 1, 2.0));
+}
+
+/// Convolutions with a kernel of one factor, which is 1, and a selector to which all pairs of tokens are alike.
+fn add_selector<'a>(gguf: &mut Gguf<'a>, draft: &'a Dflash) {
+    let (width, tokens) = (width(draft), draft.target().vocabulary().size() as usize);
+    for layer in 0..2 {
+        for part in ["attn", "ffn"] {
+            let name = |tensor: &str| format!("blk.{layer}.{part}_{tensor}");
+            let base = matrix(name("conv_base"), TensorType::F32, width, 2, |_, row| row.fill(1.0));
+            gguf.add(base.with_shape(vec![width as u64, 1, 2]));
+            gguf.add(matrix(name("conv_proj.weight"), TensorType::F32, width, 2 * (width / GROUP), |_, _| {}));
+        }
+    }
+    for (name, row_length, rows) in [
+        ("selector_predecessor", SELECTOR_RANK, tokens),
+        ("selector_successor", SELECTOR_RANK, tokens),
+        ("selector_hidden", width, SELECTOR_RANK),
+    ] {
+        gguf.add(matrix(format!("{name}.weight"), TensorType::F32, row_length, rows, |_, _| {}));
+    }
 }

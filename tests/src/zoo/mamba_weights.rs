@@ -1,11 +1,6 @@
 //! The tensors of a [`Mamba`]: a layer of latches, and a random one.
 
-use super::{
-    described::Described as _,
-    latches::KERNEL,
-    mamba::Mamba,
-    rows,
-};
+use super::{described::Described as _, latches::KERNEL, mamba::Mamba, rows};
 use crate::{
     gguf::{Gguf, Tensor, TensorType},
     rng::Rng,

@@ -2,8 +2,10 @@
 //! kind of file that a loader meets.
 
 use super::{
+    additions,
     described::Described,
     dflash::Layout,
+    encoders, huge,
     llama::{CHAT_TEMPLATE, Llama, Shape},
     mamba::Mamba,
     qwen35::Qwen35,
@@ -58,7 +60,7 @@ impl Named {
 
 /// All named files.
 pub fn named() -> Vec<Named> {
-    [LLAMAS, RECURRENT, EAGLE3, DFLASH, MTP].concat()
+    [LLAMAS, RECURRENT, EAGLE3, DFLASH, MTP, encoders::FILES, additions::FILES, huge::FILES].concat()
 }
 
 /// The models of the llama architecture.
@@ -129,6 +131,9 @@ const DFLASH: &[Named] = &[
     Named::new("dflash-reduced", "the same with a reduced vocabulary and a table of its ids", || {
         Box::new(target().dflash(0.8).with_reduced_vocabulary().labelled("dflash-reduced"))
     }),
+    Named::new("dflash2", "a DFlash2 draft for the target; 80 % of its tokens are accepted", || {
+        Box::new(target().dflash2(0.8).labelled("dflash2"))
+    }),
     Named::new("dflash-no-mask", "a DFlash draft that does not work: no mask token", || {
         Box::new(target().dflash(0.8).without_mask_token().labelled("dflash-no-mask"))
     }),
@@ -170,9 +175,11 @@ const MTP: &[Named] = &[
     Named::new("qwen35-declared", "`qwen35` in a file that declares an MTP head and has none", || {
         Box::new(Qwen35::target(1).with_mtp(0.8).without_head_tensors().labelled("qwen35-declared"))
     }),
-    Named::new("qwen35-narrow-mtp", "`qwen35-mtp` with another width, so that its head does not fit the others", || {
-        Box::new(Qwen35::target(1).with_mtp(0.8).with_width(128).labelled("qwen35-narrow-mtp"))
-    }),
+    Named::new(
+        "qwen35-narrow-mtp",
+        "`qwen35-mtp` with another width, so that its head does not fit the others",
+        || Box::new(Qwen35::target(1).with_mtp(0.8).with_width(128).labelled("qwen35-narrow-mtp")),
+    ),
 ];
 
 fn wide_target() -> Llama {

@@ -5,6 +5,7 @@ use super::{
     described::Described,
     latches::Latches,
     qwen35_weights as weights,
+    rounds::{Round, rounds},
 };
 use crate::{
     gguf::Gguf,
@@ -142,6 +143,12 @@ impl Qwen35 {
             drafted.push(token);
         }
         drafted
+    }
+
+    /// The rounds of greedy speculative decoding with the head, as those of [`Llama::speculate`](super::Llama::speculate).
+    pub fn speculate(&self, prompt: &[u32], n: usize, draft_length: usize) -> Vec<Round> {
+        let text = self.continuation(prompt, n + draft_length + 1);
+        rounds(prompt, &text, n, |context| self.draft(context, draft_length), |_| false)
     }
 
     /// What the head gives where the state it gets is not that of the token before: a token that the model never gives.

@@ -1,0 +1,97 @@
+//! llama.cpp below the safe library, so that an error there does not look like one in a file. Nothing is freed before the
+//! process ends.
+
+use std::{
+    ffi::{CStr, CString},
+    path::Path,
+    ptr,
+};
+
+use llama_sys as sys;
+
+pub(crate) fn ok(status: sys::lsys_status) {
+    // SAFETY: the text is never null and lives until the next call of this thread.
+    let error = unsafe { CStr::from_ptr(sys::lsys_last_error()) };
+    assert_eq!(status, sys::LSYS_OK, "{}", error.to_string_lossy());
+}
+
+pub(crate) fn c_path(path: &Path) -> CString {
+    CString::new(path.to_str().unwrap()).unwrap()
+}
+
+/// Loads a model, without messages.
+pub(crate) fn load(path: &Path) -> *mut sys::llama_model {
+    load_by(path, |_| {})
+}
+
+/// The same with its MTP heads.
+pub(crate) fn load_with_mtp(path: &Path) -> *mut sys::llama_model {
+    load_by(path, |params| params.load_mtp = true)
+}
+
+fn load_by(path: &Path, edit: impl FnOnce(&mut sys::llama_model_params)) -> *mut sys::llama_model {
+    let path = c_path(path);
+    let mut model = ptr::null_mut();
+    // SAFETY: null drops all messages; the path is a C string, and all else is llama.cpp's own default.
+    unsafe {
+        sys::lsys_log_set(None, ptr::null_mut(), false);
+        let mut params = sys::llama_model_default_params();
+        edit(&mut params);
+        ok(sys::lsys_model_load(&mut path.as_ptr(), 1, &params, &mut model));
+    }
+    model
+}
+
+/// A context on one thread with room for 1024 tokens, and what `edit` makes of it.
+pub(crate) fn context(
+    model: *mut sys::llama_model,
+    edit: impl FnOnce(&mut sys::llama_context_params),
+) -> *mut sys::llama_context {
+    let mut context = ptr::null_mut();
+    // SAFETY: the model is one of `load` and never freed.
+    unsafe {
+        let mut params = sys::llama_context_default_params();
+        (params.n_ctx, params.n_batch, params.n_ubatch) = (1024, 512, 512);
+        (params.n_threads, params.n_threads_batch) = (1, 1);
+        (params.n_outputs_max, params.n_outputs_max_per_seq) = (64, 64);
+        edit(&mut params);
+        ok(sys::lsys_context_new(model, &params, &mut context));
+    }
+    context
+}
+
+/// A batch of `tokens` of the first sequence from `position` on, all with output.
+pub(crate) fn batch(context: *mut sys::llama_context, tokens: &[u32], position: usize) -> *mut sys::lsys_batch {
+    let mut batch = ptr::null_mut();
+    // SAFETY: the context is one of `context` and never freed.
+    unsafe { ok(sys::lsys_batch_new(context, &mut batch)) };
+    fill(batch, tokens, position);
+    batch
+}
+
+pub(crate) fn fill(batch: *mut sys::lsys_batch, tokens: &[u32], position: usize) {
+    // SAFETY: the batch is one of `batch`; what is added is checked.
+    unsafe {
+        sys::lsys_batch_clear(batch);
+        for (index, token) in tokens.iter().enumerate() {
+            ok(sys::lsys_batch_add(batch, *token as i32, (position + index) as i32, 0, true));
+        }
+    }
+}
+
+/// The logits of entry `index` of the last batch, which must be finite or minus infinity.
+pub(crate) fn logits(context: *mut sys::llama_context, index: usize) -> Vec<f32> {
+    let mut logits = ptr::null();
+    // SAFETY: the context is alive; the logits are as many as the vocabulary has tokens, and copied before the next call.
+    let logits = unsafe {
+        ok(sys::lsys_logits(context, index as i32, &mut logits));
+        let size = sys::llama_vocab_n_tokens(sys::llama_model_get_vocab(sys::llama_get_model(context)));
+        std::slice::from_raw_parts(logits, size as usize).to_vec()
+    };
+    assert!(logits.iter().all(|logit| !logit.is_nan() && *logit < f32::INFINITY));
+    logits
+}
+
+pub(crate) fn argmax(logits: &[f32]) -> u32 {
+    logits.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).unwrap().0 as u32
+}
