@@ -11,11 +11,14 @@ mod eagle3_weights;
 mod encoders;
 mod file;
 mod huge;
+mod latches;
 mod linear;
 mod llama;
 mod mamba;
 mod mamba_weights;
 mod named;
+mod qwen35;
+mod qwen35_weights;
 mod recall;
 mod rounds;
 mod rows;
@@ -30,6 +33,7 @@ pub use file::file;
 pub use llama::{CHAT_TEMPLATE, Llama, Shape};
 pub use mamba::Mamba;
 pub use named::{Named, bench_draft, bench_target, named};
+pub use qwen35::Qwen35;
 pub use rounds::{Acceptance, Round};
 
 #[cfg(test)]

@@ -5,4 +5,6 @@
 mod broken;
 mod drafts;
 mod models;
+mod mtp;
+mod pair;
 mod raw;
