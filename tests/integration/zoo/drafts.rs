@@ -167,10 +167,10 @@ fn dflash_and_dspark_drafts_are_those_of_the_definition() {
     for (draft, kind) in drafts {
         for length in [3, 8] {
             let mut pair = Pair::new(&target.cached().unwrap(), &draft.cached().unwrap(), kind, length);
-            let (text, rounds, _) = pair.speculate(&prompt, 200);
+            let (text, rounds, _) = pair.speculate(&prompt, 100);
             println!("{} {:?}", Described::label(&draft), Acceptance::of(&rounds));
-            assert_eq!(text[..200], target.continuation(&prompt, 200), "{draft:?}");
-            assert_eq!(rounds, draft.speculate(&prompt, 200, length as usize), "{draft:?}");
+            assert_eq!(text[..100], target.continuation(&prompt, 100), "{draft:?}");
+            assert_eq!(rounds, draft.speculate(&prompt, 100, length as usize), "{draft:?}");
         }
     }
 }
