@@ -160,6 +160,9 @@ fn what_ends_the_process_is_known() {
         assert!(died >= 9, "{name}: {all:?}");
         assert_eq!(all["unchanged"], Outcome::Works);
     }
+    let folder = tempfile::tempdir().unwrap();
+    let dspark = zoo::file("dspark-no-block-size").to_str().unwrap().to_owned();
+    assert_ne!(outcomes(&[dspark], folder.path()), [Outcome::Works]);
 }
 
 /// The files whose names are in the variable `ZOO_BROKEN`, separated by commas; prints what ends the process.

@@ -2,7 +2,7 @@
 
 use std::{path::Path, ptr};
 
-use llama_spec_tests::zoo::{Acceptance, Described, Layout, Llama, Round};
+use llama_spec_tests::zoo::{self, Acceptance, Described, Layout, Llama, Round};
 use llama_sys as sys;
 
 use crate::raw::{argmax, batch, context, fill, load, logits, ok};
@@ -17,6 +17,11 @@ struct Pair {
 
 impl Pair {
     fn new(target: &Path, draft: &Path, kind: sys::lsys_spec_type, draft_length: i32) -> Self {
+        Self::try_new(target, draft, kind, draft_length).unwrap()
+    }
+
+    /// The reason where the shim refuses the pair.
+    fn try_new(target: &Path, draft: &Path, kind: sys::lsys_spec_type, draft_length: i32) -> Result<Self, String> {
         let target = context(load(target), |_| {});
         let draft = context(load(draft), |params| params.ctx_other = target);
         let batch = batch(target, &[], 0);
@@ -28,9 +33,11 @@ impl Pair {
             (params.types, params.n_types) = (&kind, 1);
             (params.ctx_target, params.ctx_draft) = (target, draft);
             params.draft_n_max = draft_length;
-            ok(sys::lsys_spec_new(&params, &mut spec));
+            if sys::lsys_spec_new(&params, &mut spec) != sys::LSYS_OK {
+                return Err(std::ffi::CStr::from_ptr(sys::lsys_last_error()).to_string_lossy().into_owned());
+            }
         }
-        Self { target, draft, batch, spec }
+        Ok(Self { target, draft, batch, spec })
     }
 
     /// Decodes on the target and shows it to the drafter; gives the most probable successor of each token.
@@ -187,5 +194,22 @@ fn a_block_draft_that_gets_other_hidden_states_is_always_wrong() {
         assert_eq!(text[..100], target.continuation(&prompt, 100));
         assert!(rounds.iter().all(|round| round.accepted == 0), "{rounds:?}");
         assert!(drafted.iter().all(|token| *token == draft.wrong()), "{drafted:?}");
+    }
+}
+
+#[test]
+fn drafts_that_do_not_fit_are_refused() {
+    // "dspark-no-block-size" ends the process before that, when its context is made.
+    for (name, kind, reason) in [
+        ("eagle3-other-width", sys::LSYS_SPEC_DRAFT_EAGLE3, "reads 576 values"),
+        ("eagle3-layer-beyond", sys::LSYS_SPEC_DRAFT_EAGLE3, "reads layer 7"),
+        ("dflash-other-width", sys::LSYS_SPEC_DRAFT_DFLASH, "reads 576 values"),
+        ("dflash-layer-beyond", sys::LSYS_SPEC_DRAFT_DFLASH, "reads layer 7"),
+        ("dflash-no-mask", sys::LSYS_SPEC_DRAFT_DFLASH, "no mask token"),
+        ("dspark-other-width", sys::LSYS_SPEC_DRAFT_DSPARK, "reads 576 values"),
+        ("dspark-no-mask", sys::LSYS_SPEC_DRAFT_DSPARK, "no mask token"),
+    ] {
+        let refused = Pair::try_new(&zoo::file("target"), &zoo::file(name), kind, 3).err().unwrap();
+        assert!(refused.contains(reason), "{name}: {refused}");
     }
 }
