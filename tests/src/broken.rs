@@ -6,7 +6,7 @@ mod mutate;
 mod values;
 
 pub use image::{Content, Encoded, Entry, Image, Info};
-pub use mutate::{Case, cases};
+pub use mutate::{Case, cases, may_end_the_process};
 
 use std::{
     fs, io,

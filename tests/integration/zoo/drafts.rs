@@ -1,6 +1,6 @@
 //! The drafts of the zoo that read a target's hidden states: what llama.cpp's drafters really make of them.
 
-use llama_spec_tests::zoo::{Acceptance, Described, Layout, Llama};
+use llama_spec_tests::zoo::{self, Acceptance, Described, Layout, Llama};
 use llama_sys as sys;
 
 use crate::pair::Pair;
@@ -78,10 +78,10 @@ fn dflash_and_dspark_drafts_are_those_of_the_definition() {
     for (draft, kind) in drafts {
         for length in [3, 8] {
             let mut pair = Pair::new(&target.cached().unwrap(), &draft.cached().unwrap(), kind, length);
-            let (text, rounds, _) = pair.speculate(&prompt, 200);
+            let (text, rounds, _) = pair.speculate(&prompt, 100);
             println!("{} {:?}", Described::label(&draft), Acceptance::of(&rounds));
-            assert_eq!(text[..200], target.continuation(&prompt, 200), "{draft:?}");
-            assert_eq!(rounds, draft.speculate(&prompt, 200, length as usize), "{draft:?}");
+            assert_eq!(text[..100], target.continuation(&prompt, 100), "{draft:?}");
+            assert_eq!(rounds, draft.speculate(&prompt, 100, length as usize), "{draft:?}");
         }
     }
 }
@@ -98,5 +98,22 @@ fn a_block_draft_that_gets_other_hidden_states_is_always_wrong() {
         assert_eq!(text[..100], target.continuation(&prompt, 100));
         assert!(rounds.iter().all(|round| round.accepted == 0), "{rounds:?}");
         assert!(drafted.iter().all(|token| *token == draft.wrong()), "{drafted:?}");
+    }
+}
+
+#[test]
+fn drafts_that_do_not_fit_are_refused() {
+    // "dspark-no-block-size" ends the process before that, when its context is made.
+    for (name, kind, reason) in [
+        ("eagle3-other-width", sys::LSYS_SPEC_DRAFT_EAGLE3, "reads 576 values"),
+        ("eagle3-layer-beyond", sys::LSYS_SPEC_DRAFT_EAGLE3, "reads layer 7"),
+        ("dflash-other-width", sys::LSYS_SPEC_DRAFT_DFLASH, "reads 576 values"),
+        ("dflash-layer-beyond", sys::LSYS_SPEC_DRAFT_DFLASH, "reads layer 7"),
+        ("dflash-no-mask", sys::LSYS_SPEC_DRAFT_DFLASH, "no mask token"),
+        ("dspark-other-width", sys::LSYS_SPEC_DRAFT_DSPARK, "reads 576 values"),
+        ("dspark-no-mask", sys::LSYS_SPEC_DRAFT_DSPARK, "no mask token"),
+    ] {
+        let refused = Pair::try_new(&zoo::file("target"), &zoo::file(name), kind, 3).err().unwrap();
+        assert!(refused.contains(reason), "{name}: {refused}");
     }
 }

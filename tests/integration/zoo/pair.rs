@@ -22,6 +22,18 @@ impl Pair {
         Self::of(target, draft, kind, draft_length)
     }
 
+    /// The reason where the shim refuses the pair.
+    pub(crate) fn try_new(
+        target: &Path,
+        draft: &Path,
+        kind: sys::lsys_spec_type,
+        draft_length: i32,
+    ) -> Result<Self, String> {
+        let target = context(load(target), |_| {});
+        let draft = context(load(draft), |params| params.ctx_other = target);
+        Self::try_of(target, draft, kind, draft_length)
+    }
+
     /// The same with MTP heads, those of the target or of a file of their own. The target's state can be rolled back by as
     /// many tokens as are drafted.
     pub(crate) fn mtp(target: &Path, heads: Option<&Path>, draft_length: i32) -> Self {
@@ -39,6 +51,15 @@ impl Pair {
         kind: sys::lsys_spec_type,
         draft_length: i32,
     ) -> Self {
+        Self::try_of(target, draft, kind, draft_length).unwrap()
+    }
+
+    fn try_of(
+        target: *mut sys::llama_context,
+        draft: *mut sys::llama_context,
+        kind: sys::lsys_spec_type,
+        draft_length: i32,
+    ) -> Result<Self, String> {
         let batch = batch(target, &[], 0);
         let mut spec = ptr::null_mut();
         // SAFETY: both contexts live as long as the process, and the type's address for the call.
@@ -48,9 +69,11 @@ impl Pair {
             (params.types, params.n_types) = (&kind, 1);
             (params.ctx_target, params.ctx_draft) = (target, draft);
             params.draft_n_max = draft_length;
-            ok(sys::lsys_spec_new(&params, &mut spec));
+            if sys::lsys_spec_new(&params, &mut spec) != sys::LSYS_OK {
+                return Err(std::ffi::CStr::from_ptr(sys::lsys_last_error()).to_string_lossy().into_owned());
+            }
         }
-        Self { target, draft, batch, spec }
+        Ok(Self { target, draft, batch, spec })
     }
 
     /// Decodes on the target and shows it to the drafter; gives the most probable successor of each token.

@@ -19,7 +19,7 @@ pub struct Case {
 
 /// All changes of a file, in an order that is always the same. Each is made when it is asked for.
 ///
-/// Metadata: each entry removed, doubled, and with each value that [its type](replacements) suggests. Tensors: each removed,
+/// Metadata: each entry removed, doubled, and with each value that its type suggests. Tensors: each removed,
 /// renamed, of another shape, type and place. Counts, versions, byte orders, alignments. At last the file cut off wherever a
 /// part begins.
 pub fn cases(gguf: &Gguf<'_>) -> impl Iterator<Item = Case> + use<> {
@@ -37,6 +37,29 @@ pub fn cases(gguf: &Gguf<'_>) -> impl Iterator<Item = Case> + use<> {
         Case { name: change.name, bytes: changed.encode().bytes }
     });
     changed.chain(truncations(whole.bytes, whole.boundaries))
+}
+
+/// Whether the pinned llama.cpp may answer a case with `abort()`, while it loads the file, makes a context or decodes. All
+/// other cases of the zoo's files it takes or refuses in order. Known from a survey of the cases of a llama, a mamba, an
+/// EAGLE-3, DFlash and DSpark draft, a bert, a t5 and a vocabulary (`survey_of_all` in the integration tests):
+///
+/// - An alignment below that of the data, or below 8: tensors are mapped at addresses that ggml does not take. Some escape.
+/// - A number of layers of 0 or above 512.
+/// - A token's text with a zero inside.
+/// - An epsilon of a norm that is negative or not a number, at the first token.
+/// - No size of blocks in a DSpark draft, when a context is made.
+/// - Attention sinks of another type than F32, when a context is made.
+pub fn may_end_the_process(name: &str) -> bool {
+    let changed = |key: &str, values: &[&str]| {
+        name.split_once(": ")
+            .is_some_and(|(of, to)| of.ends_with(key) && values.iter().any(|value| to.starts_with(value)))
+    };
+    ["alignment 1 stated", "alignment 2 stated", "alignment 8 stated"].contains(&name)
+        || changed(".block_count", &["U32(0)", "U32(1000)", "U32(1048576)", "U32(2147483648)", "U32(4294967295)"])
+        || (changed("tokenizer.ggml.tokens", &[""]) && name.contains(r#"String("a\0b")"#))
+        || changed("_epsilon", &["F32(-", "F32(NaN)"])
+        || name.starts_with("dflash.block_size: ")
+        || changed(".attn_sinks.weight", &["type "])
 }
 
 /// The file cut off at each of its boundaries, and before its last byte.
@@ -80,10 +103,10 @@ fn header_changes(image: &Image) -> Vec<Change> {
     }
     let (tensors, entries) = (image.tensors.len() as u64, image.metadata.len() as u64);
     let odd = [0, 1, 1 << 31, 1 << 32, 1 << 60, i64::MAX as u64, i64::MAX as u64 + 1, u64::MAX];
-    for count in odd.into_iter().chain([tensors - 1, tensors + 1, tensors * 2]) {
+    for count in odd.into_iter().chain([tensors.saturating_sub(1), tensors + 1, tensors * 2]) {
         changes.push(change(format!("{count} tensors stated"), move |image| image.tensor_count = Some(count)));
     }
-    for count in odd.into_iter().chain([entries - 1, entries + 1, entries * 2]) {
+    for count in odd.into_iter().chain([entries.saturating_sub(1), entries + 1, entries * 2]) {
         changes.push(change(format!("{count} entries stated"), move |image| image.metadata_count = Some(count)));
     }
     for alignment in [0u32, 1, 2, 7, 8, 24, 64, 4096, 1 << 31, u32::MAX] {
