@@ -5,7 +5,7 @@
 
 use std::{ffi::CString, path::Path, ptr};
 
-use llama_spec_tests::zoo::{Acceptance, Described, Layout, Llama, Round};
+use llama_spec_tests::zoo::{Acceptance, Described, Family, Layout, Llama, Round, Transformer};
 use llama_sys as sys;
 
 fn ok(status: sys::lsys_status) {
@@ -30,16 +30,23 @@ impl Pair {
             let path = CString::new(path.to_str().unwrap()).unwrap();
             let mut model = ptr::null_mut();
             // SAFETY: the path is a C string, and all else is llama.cpp's own default.
-            ok(unsafe { sys::lsys_model_load(&mut path.as_ptr(), 1, &sys::llama_model_default_params(), &mut model) });
+            ok(unsafe {
+                let mut params = sys::llama_model_default_params();
+                params.load_mtp = true;
+                sys::lsys_model_load(&mut path.as_ptr(), 1, &params, &mut model)
+            });
             model
         };
-        let context = |model, other| {
+        let context = |model, other: *mut sys::llama_context| {
             let mut context = ptr::null_mut();
             // SAFETY: the model was loaded and is never freed; so was the other context made.
             unsafe {
                 let mut params = sys::llama_context_default_params();
                 (params.n_ctx, params.n_batch, params.n_ubatch, params.ctx_other) = (1024, 512, 512, other);
                 (params.n_threads, params.n_threads_batch) = (1, 1);
+                if kind == sys::LSYS_SPEC_DRAFT_MTP && !other.is_null() {
+                    params.ctx_type = sys::LLAMA_CONTEXT_TYPE_MTP;
+                }
                 (params.n_outputs_max, params.n_outputs_max_per_seq) = (64, 64);
                 ok(sys::lsys_context_new(model, &params, &mut context));
             }
@@ -226,4 +233,31 @@ fn a_block_draft_that_gets_other_hidden_states_is_always_wrong() {
         assert!(rounds.iter().all(|round| round.accepted == 0), "{rounds:?}");
         assert!(drafted.iter().all(|token| *token == draft.wrong()), "{drafted:?}");
     }
+}
+
+#[test]
+fn assistants_draft_as_defined() {
+    let target = Transformer::target(Family::Gemma4, 1);
+    let prompt = target.text().vocabulary().tokenize("The beginning");
+    for draft in [target.assistant(1.0), target.assistant(0.8), target.clone().with_width(224).assistant(0.5)] {
+        for length in [1, 3, 8] {
+            let paths = [draft.target().cached().unwrap(), draft.cached().unwrap()];
+            let mut pair = Pair::new(&paths[0], &paths[1], sys::LSYS_SPEC_DRAFT_MTP, length);
+            let (text, rounds, _) = pair.speculate(&prompt, 200);
+            println!("{} {:?}", draft.label(), Acceptance::of(&rounds));
+            assert_eq!(text[..200], draft.target().text().continuation(&prompt, 200), "{draft:?}");
+            assert_eq!(rounds, draft.speculate(&prompt, 200, length as usize), "{draft:?}");
+        }
+    }
+}
+
+#[test]
+fn an_assistant_that_gets_other_hidden_states_is_always_wrong() {
+    let [target, other] = [1, 2].map(|seed| Transformer::target(Family::Gemma4, seed));
+    let draft = other.assistant(1.0);
+    let prompt = target.text().vocabulary().tokenize("The beginning");
+    let mut pair = Pair::new(&target.cached().unwrap(), &draft.cached().unwrap(), sys::LSYS_SPEC_DRAFT_MTP, 3);
+    let (text, rounds, _) = pair.speculate(&prompt, 100);
+    assert_eq!(text[..100], target.text().continuation(&prompt, 100));
+    assert!(rounds.iter().all(|round| round.accepted == 0), "{rounds:?}");
 }

@@ -1,5 +1,7 @@
 //! Models by description: what they answer is known, their files are written once and kept.
 
+mod assistant;
+mod assistant_weights;
 mod cache;
 mod chain;
 mod described;
@@ -16,8 +18,12 @@ mod named;
 mod recall;
 mod rounds;
 mod rows;
+mod transformer;
+mod transformer_weights;
+mod units;
 mod weights;
 
+pub use assistant::Assistant;
 pub use cache::directory;
 pub use described::Described;
 pub use dflash::{Dflash, Layout};
@@ -27,6 +33,7 @@ pub use llama::{CHAT_TEMPLATE, Llama, Shape};
 pub use mamba::Mamba;
 pub use named::{Named, bench_draft, bench_target, named};
 pub use rounds::{Acceptance, Round};
+pub use transformer::{Family, Transformer};
 
 #[cfg(test)]
 mod tests;

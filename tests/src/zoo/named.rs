@@ -6,6 +6,7 @@ use super::{
     dflash::Layout,
     llama::{CHAT_TEMPLATE, Llama, Shape},
     mamba::Mamba,
+    transformer::{Family, Transformer},
 };
 use crate::{
     gguf::TensorType,
@@ -57,7 +58,7 @@ impl Named {
 
 /// All named files.
 pub fn named() -> Vec<Named> {
-    [LLAMAS, RECURRENT, EAGLE3, DFLASH].concat()
+    [LLAMAS, TRANSFORMERS, RECURRENT, EAGLE3, DFLASH].concat()
 }
 
 /// The models of the llama architecture.
@@ -82,6 +83,23 @@ const LLAMAS: &[Named] = &[
     Named::llama_of("bench-draft", "52 million parameters in F16 (106 MB); 80 % of its tokens are accepted", || {
         bench_draft(0.8)
     }),
+];
+
+/// Models of other architectures with the text of `target`, and the drafts that only fit one of them.
+const TRANSFORMERS: &[Named] = &[
+    Named::new("gemma4", "a Gemma 4 target with two kinds of layers and shared keys", || Box::new(gemma4())),
+    Named::new("gemma4-assistant", "a draft in the memory of `gemma4`; 80 % of its tokens are accepted", || {
+        Box::new(gemma4().assistant(0.8).labelled("gemma4-assistant"))
+    }),
+    Named::new("gemma4-assistant-wide", "an assistant that does not fit: for a target of width 224", || {
+        Box::new(gemma4().with_width(224).assistant(0.8).labelled("gemma4-assistant-wide"))
+    }),
+    Named::new("gemma3", "a target with sliding windows", || Box::new(Transformer::target(Family::Gemma3, 1))),
+    Named::new("qwen2", "a target whose layers cannot be read", || Box::new(Transformer::target(Family::Qwen2, 1))),
+    Named::new("qwen3", "a target of width 128, whose layers can be read", || {
+        Box::new(Transformer::target(Family::Qwen3, 1))
+    }),
+    Named::new("qwen3moe", "a target with 4 experts", || Box::new(Transformer::target(Family::Qwen3Moe, 1))),
 ];
 
 /// Recurrent models.
@@ -154,6 +172,10 @@ const DFLASH: &[Named] = &[
         Box::new(wide_target().dspark(0.8).labelled("dspark-other-width"))
     }),
 ];
+
+fn gemma4() -> Transformer {
+    Transformer::target(Family::Gemma4, 1)
+}
 
 fn wide_target() -> Llama {
     target().with_shape(Shape { width: 192, ..target().shape().clone() })
