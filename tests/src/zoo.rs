@@ -1,6 +1,8 @@
 //! Models by description: what they answer is known, their files are written once and kept.
 
 mod additions;
+mod assistant;
+mod assistant_weights;
 mod cache;
 mod chain;
 mod described;
@@ -25,8 +27,12 @@ mod recall;
 mod rounds;
 mod rows;
 mod sample;
+mod transformer;
+mod transformer_weights;
+mod units;
 mod weights;
 
+pub use assistant::Assistant;
 pub use cache::directory;
 pub use described::Described;
 pub use dflash::{Dflash, Layout};
@@ -37,6 +43,7 @@ pub use mamba::Mamba;
 pub use named::{Named, bench_draft, bench_target, named};
 pub use qwen35::Qwen35;
 pub use rounds::{Acceptance, Round};
+pub use transformer::{Family, Transformer};
 
 #[cfg(test)]
 mod tests;

@@ -170,3 +170,23 @@ fn the_adapter_fits_its_target_and_no_other() {
         assert_eq!(!adapter.is_null(), fits, "{name}");
     }
 }
+
+#[test]
+fn other_architectures_answer_as_the_llama_whose_text_they_have() {
+    use zoo::{Described as _, Family};
+    for family in [Family::Qwen2, Family::Qwen3, Family::Qwen3Moe, Family::Gemma3, Family::Gemma4] {
+        for seed in [1, 2] {
+            let oracle = zoo::Transformer::target(family, seed);
+            let path = oracle.cached().unwrap();
+            assert!(std::fs::metadata(&path).unwrap().len() < 1_000_000);
+            let model = Model::load(&path).unwrap();
+            let vocabulary = oracle.text().vocabulary();
+            // Longer than the sliding windows
+            for prompt in ["a", "The beginning of a text of 41 characters. The beginning of a text of 41 characters."] {
+                let prompt = [vec![vocabulary.special(Special::Bos)], vocabulary.tokenize(prompt)].concat();
+                let text = oracle.text().continuation(&prompt, 300);
+                assert_eq!(follow(&model, &prompt, &text[..299]), text, "{family:?}");
+            }
+        }
+    }
+}

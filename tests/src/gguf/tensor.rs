@@ -89,10 +89,10 @@ impl fmt::Display for TensorType {
     }
 }
 
-/// A tensor of one or two dimensions and the function that makes its rows.
+/// A tensor of one to three dimensions and the function that makes its rows.
 pub struct Tensor<'a> {
     name: String,
-    /// Length of a row, then the number of rows where there is a second dimension.
+    /// Length of a row, then the number of rows where there is a second dimension, and of matrices where there is a third.
     shape: Vec<u64>,
     kind: TensorType,
     make_row: Box<RowMaker<'a>>,
@@ -117,6 +117,17 @@ impl<'a> Tensor<'a> {
             "{kind} needs rows of whole blocks, got {row_length}"
         );
         Self { name: name.into(), shape: vec![row_length, rows], kind, make_row: Box::new(make_row) }
+    }
+
+    /// `count` matrices in one tensor, as the experts of a layer are. The rows are counted through: `make_row` gets
+    /// `matrix * rows + row`.
+    pub fn matrices(
+        name: impl Into<String>,
+        kind: TensorType,
+        [row_length, rows, count]: [u64; 3],
+        make_row: impl Fn(u64, &mut [f32]) + Send + Sync + 'a,
+    ) -> Self {
+        Self { shape: vec![row_length, rows, count], ..Self::matrix(name, kind, row_length, rows, make_row) }
     }
 
     /// A vector of F32 in which every entry is `value`.

@@ -32,6 +32,7 @@ fn sample<'a>() -> Gguf<'a> {
     gguf.add(Tensor::matrix("half", TensorType::F16, 3, 3, |_, out| out.fill(1.0)));
     gguf.add(Tensor::matrix("q8", TensorType::Q8_0, 64, 3, |_, out| out.fill(1.0)));
     gguf.add(Tensor::matrix("q4", TensorType::Q4_1, 32, 3, |_, out| out.fill(1.0)));
+    gguf.add(Tensor::matrices("three", TensorType::F32, [2, 3, 2], |row, out| out.fill(row as f32)));
     gguf
 }
 
@@ -64,11 +65,13 @@ fn every_type_is_read_back() {
     for (key, value) in expected {
         assert_eq!(parsed.metadata[key], value, "{key}");
     }
-    assert_eq!(parsed.tensors.len(), 9);
+    assert_eq!(parsed.tensors.len(), 10);
     assert_eq!(parsed.tensors[4].shape, [3, 2]);
     assert_eq!(parsed.floats("m4"), [4.0, 0.0, 7.0, 4.0, 1.0, 7.0]);
     assert_eq!(parsed.floats("ones"), [1.0; 9]);
     assert_eq!(parsed.tensors[6].kind, 1);
+    assert_eq!(parsed.tensors[9].shape, [2, 3, 2]);
+    assert_eq!(parsed.floats("three"), [0.0, 0.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 4.0, 5.0, 5.0]);
     assert_eq!(fs::metadata(&path).unwrap().len(), sample().file_size());
 }
 
@@ -97,12 +100,12 @@ fn a_split_holds_every_tensor_once() {
         let part = Parsed::open(path);
         assert_eq!(part.metadata["split.no"], no.to_string());
         assert_eq!(part.metadata["split.count"], "3");
-        assert_eq!(part.metadata["split.tensors.count"], "9");
+        assert_eq!(part.metadata["split.tensors.count"], "10");
         assert_eq!(part.metadata.contains_key("string"), no == 0);
         assert!(!part.tensors.is_empty());
         names.extend(part.tensors.into_iter().map(|tensor| tensor.name));
     }
-    assert_eq!(names, ["m0", "m1", "m2", "m3", "m4", "ones", "half", "q8", "q4"]);
+    assert_eq!(names, ["m0", "m1", "m2", "m3", "m4", "ones", "half", "q8", "q4", "three"]);
 }
 
 #[test]
@@ -111,6 +114,6 @@ fn a_sparse_file_has_the_structure_of_the_full_one() {
     let path = dir.path().join("sparse.gguf");
     sample().write_sparse(&path).unwrap();
     let parsed = Parsed::open(&path);
-    assert_eq!(parsed.tensors.len(), 9);
+    assert_eq!(parsed.tensors.len(), 10);
     assert_eq!(parsed.floats("ones"), [0.0; 9]);
 }

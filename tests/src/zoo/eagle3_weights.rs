@@ -12,6 +12,7 @@ use super::{
     described::Described as _,
     eagle3::Eagle3,
     linear, rows,
+    units::{self, STEEPNESS, fired},
     weights::{CONSTANT, direction, embedding},
 };
 use crate::{
@@ -22,9 +23,6 @@ use crate::{
 const WEIGHTS: TensorType = TensorType::F16;
 /// The size of the entries of the first half beside those of the second, so that what was expected before is soon forgotten.
 const EXPECTED: f32 = 0.4;
-/// How steep a unit is, and what both halves together (2) must pass.
-const STEEPNESS: f32 = 16.0;
-const THRESHOLD: f32 = 1.25;
 /// What a unit writes that fires, beside the unit that writes [`Eagle3::wrong`] always.
 const FIRED: f32 = 9.0;
 /// The head's weights are for rows of twice as many entries, and the norm leaves entries of 1.405 of a half.
@@ -190,29 +188,15 @@ fn add_layer<'a>(gguf: &mut Gguf<'a>, draft: &'a Eagle3, units: &Arc<[u32]>, ins
         }));
 }
 
-/// What a unit gives that fires: gate times way up.
-fn fired() -> f32 {
-    let passed = 2.0 - THRESHOLD;
-    STEEPNESS * passed * passed
-}
-
 /// The row of a unit, for the gate or the way up.
 fn fill_unit(draft: &Eagle3, units: &[u32], index: usize, steepness: f32, row: &mut [f32]) {
-    let (width, half) = (draft.width(), draft.width() / 2);
     let Some(token) = units.get(index) else {
         // The unit that always fires
-        row[width - 1] = if index == units.len() { steepness } else { 0.0 };
+        row[draft.width() - 1] = if index == units.len() { steepness } else { 0.0 };
         return;
     };
-    let sighted = draft.target().recall().is_none();
-    let identity = if sighted { 1.0 } else { 2.0 } * steepness / (half - 1) as f32;
-    if sighted {
-        let expected = expected(draft, *token);
-        let factor = steepness / (half as f32 * EXPECTED);
-        row[..half].iter_mut().zip(&expected).for_each(|(x, direction)| *x = direction * factor);
-    }
-    row[half..].iter_mut().zip(seen(draft, *token)).for_each(|(x, entry)| *x = entry * identity);
-    row[width - 1] = -steepness * THRESHOLD;
+    let expected = draft.target().recall().is_none().then(|| expected(draft, *token));
+    units::fill(expected.as_deref().map(|direction| (direction, EXPECTED)), &seen(draft, *token), steepness, row);
 }
 
 /// Weights that give 1 of the embedding of every token that the target can give.

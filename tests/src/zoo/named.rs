@@ -9,6 +9,7 @@ use super::{
     llama::{CHAT_TEMPLATE, Llama, Shape},
     mamba::Mamba,
     qwen35::Qwen35,
+    transformer::{Family, Transformer},
 };
 use crate::{
     gguf::TensorType,
@@ -60,7 +61,7 @@ impl Named {
 
 /// All named files.
 pub fn named() -> Vec<Named> {
-    [LLAMAS, RECURRENT, EAGLE3, DFLASH, MTP, encoders::FILES, additions::FILES, huge::FILES].concat()
+    [LLAMAS, TRANSFORMERS, RECURRENT, EAGLE3, DFLASH, MTP, encoders::FILES, additions::FILES, huge::FILES].concat()
 }
 
 /// The models of the llama architecture.
@@ -85,6 +86,23 @@ const LLAMAS: &[Named] = &[
     Named::llama_of("bench-draft", "52 million parameters in F16 (106 MB); 80 % of its tokens are accepted", || {
         bench_draft(0.8)
     }),
+];
+
+/// Models of other architectures with the text of `target`, and the drafts that only fit one of them.
+const TRANSFORMERS: &[Named] = &[
+    Named::new("gemma4", "a Gemma 4 target with two kinds of layers and shared keys", || Box::new(gemma4())),
+    Named::new("gemma4-assistant", "a draft in the memory of `gemma4`; 80 % of its tokens are accepted", || {
+        Box::new(gemma4().assistant(0.8).labelled("gemma4-assistant"))
+    }),
+    Named::new("gemma4-assistant-wide", "an assistant that does not fit: for a target of width 224", || {
+        Box::new(gemma4().with_width(224).assistant(0.8).labelled("gemma4-assistant-wide"))
+    }),
+    Named::new("gemma3", "a target with sliding windows", || Box::new(Transformer::target(Family::Gemma3, 1))),
+    Named::new("qwen2", "a target whose layers cannot be read", || Box::new(Transformer::target(Family::Qwen2, 1))),
+    Named::new("qwen3", "a target of width 128, whose layers can be read", || {
+        Box::new(Transformer::target(Family::Qwen3, 1))
+    }),
+    Named::new("qwen3moe", "a target with 4 experts", || Box::new(Transformer::target(Family::Qwen3Moe, 1))),
 ];
 
 /// Recurrent models.
@@ -181,6 +199,10 @@ const MTP: &[Named] = &[
         || Box::new(Qwen35::target(1).with_mtp(0.8).with_width(128).labelled("qwen35-narrow-mtp")),
     ),
 ];
+
+fn gemma4() -> Transformer {
+    Transformer::target(Family::Gemma4, 1)
+}
 
 fn wide_target() -> Llama {
     target().with_shape(Shape { width: 192, ..target().shape().clone() })

@@ -78,7 +78,7 @@ pub(super) fn embedding(model: &Llama, token: u32, row: &mut [f32]) {
     }
 }
 
-fn head(model: &Llama, token: u32, row: &mut [f32]) {
+pub(super) fn head(model: &Llama, token: u32, row: &mut [f32]) {
     let (width, scale) = (row.len(), model.peak() / row.len() as f32);
     match model.recall().map(|_| recall::class(model.chain(), model.vocabulary().byte(token))) {
         None | Some(0) => direction(model, token, scale, row),
