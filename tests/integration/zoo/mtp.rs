@@ -61,7 +61,9 @@ fn a_qwen35_head_that_gets_another_state_is_wrong() {
     let model = Qwen35::target(1).with_mtp(1.0);
     let prompt = model.vocabulary().tokenize("The beginning");
     let text = model.continuation(&prompt, 4);
-    for (decoded, last, right) in [(0, 0, true), (0, 1, false), (1, 1, true), (1, 2, false), (1, 0, false), (2, 0, false)] {
+    for (decoded, last, right) in
+        [(0, 0, true), (0, 1, false), (1, 1, true), (1, 2, false), (1, 0, false), (2, 0, false)]
+    {
         let mut pair = Pair::mtp(&model.cached().unwrap(), None, 3);
         let context = [&prompt[..], &text[..decoded]].concat();
         pair.decode(&context, 0);
