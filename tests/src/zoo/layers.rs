@@ -18,8 +18,18 @@ pub(super) struct Attention {
     pub(super) heads: usize,
     pub(super) kv_heads: usize,
     pub(super) head_width: usize,
-    /// Each query is followed by a gate.
-    pub(super) gated: bool,
+    pub(super) form: Form,
+}
+
+/// How queries, keys and values are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// By a matrix each, then queries and keys are normed.
+    Separate,
+    /// The same, and each query is followed by a gate.
+    Gated,
+    /// By one matrix, without norms.
+    Fused,
 }
 
 /// Writes the tensors of random layers.
@@ -66,17 +76,22 @@ impl Layers {
 
     /// Adds the tensors of attention.
     pub(super) fn add_attention(&self, gguf: &mut Gguf<'_>, layer: usize) {
-        let Attention { heads, kv_heads, head_width, gated } = self.attention;
+        let Attention { heads, kv_heads, head_width, form } = self.attention;
         let [all, kv] = [heads * head_width, kv_heads * head_width];
         let name = |tensor: &str| format!("blk.{layer}.{tensor}.weight");
+        let read = |tensor: &str, rows: usize| self.random(name(tensor), self.width, rows, self.keep(), false);
         let out = self.written / (all as f32).sqrt();
-        gguf.add(Tensor::constant(name("attn_norm"), self.width as u64, 1.0))
-            .add(self.random(name("attn_q"), self.width, if gated { 2 * all } else { all }, self.keep(), false))
-            .add(self.random(name("attn_k"), self.width, kv, self.keep(), false))
-            .add(self.random(name("attn_v"), self.width, kv, self.keep(), false))
-            .add(self.random(name("attn_output"), all, self.width, out, true))
-            .add(Tensor::constant(name("attn_q_norm"), head_width as u64, 1.0))
-            .add(Tensor::constant(name("attn_k_norm"), head_width as u64, 1.0));
+        gguf.add(Tensor::constant(name("attn_norm"), self.width as u64, 1.0));
+        if form == Form::Fused {
+            gguf.add(read("attn_qkv", all + 2 * kv));
+        } else {
+            gguf.add(read("attn_q", if form == Form::Gated { 2 * all } else { all }))
+                .add(read("attn_k", kv))
+                .add(read("attn_v", kv))
+                .add(Tensor::constant(name("attn_q_norm"), head_width as u64, 1.0))
+                .add(Tensor::constant(name("attn_k_norm"), head_width as u64, 1.0));
+        }
+        gguf.add(self.random(name("attn_output"), all, self.width, out, true));
     }
 
     /// Adds the tensors of the feed-forward layer.

@@ -3,7 +3,7 @@
 use super::{
     described::Described as _,
     latches::{KERNEL, Latches},
-    layers::{Attention, Layers, Watch},
+    layers::{Attention, Form, Layers, Watch},
     qwen35::{Content, Qwen35},
     rows,
 };
@@ -121,7 +121,7 @@ fn layers(model: &Qwen35) -> Layers {
         weights: WEIGHTS,
         width: model.width(),
         free: Entries::of(model).free,
-        attention: Attention { heads: HEADS, kv_heads: 1, head_width: HEAD_WIDTH, gated: true },
+        attention: Attention { heads: HEADS, kv_heads: 1, head_width: HEAD_WIDTH, form: Form::Gated },
         feed_forward: FEED_FORWARD,
         written: model.noise() / ((LAYERS + 1) as f32).sqrt(),
         second_norm: "post_attention_norm",

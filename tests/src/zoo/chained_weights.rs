@@ -1,10 +1,10 @@
-//! The tensors of a [`HyV3`]: random layers, and heads that know their place in the chain.
+//! The tensors of a [`Chained`]: random layers, and heads that know their place in the chain.
 
 use super::{
     chain::Chain,
+    chained::{Chained, ChainedKind, MARKS},
     described::Described as _,
-    hy_v3::{HyV3, MARKS},
-    layers::{Attention, Layers, Watch},
+    layers::{Attention, Form, Layers, Watch},
 };
 use crate::{
     gguf::{Gguf, Tensor, TensorType},
@@ -16,6 +16,8 @@ const LAYERS: usize = 2;
 const HEADS: usize = 2;
 const HEAD_WIDTH: usize = 32;
 const FEED_FORWARD: usize = 64;
+/// The sliding window of the second layer, in tokens.
+const WINDOW: u32 = 64;
 const WEIGHTS: TensorType = TensorType::F16;
 
 /// How many heads there may be.
@@ -34,30 +36,39 @@ const MARK: usize = FROM - MARKS;
 const FREE: usize = MARK;
 
 /// Describes the whole file of `model`.
-pub(super) fn gguf(model: &HyV3) -> Gguf<'_> {
+pub(super) fn gguf(model: &Chained) -> Gguf<'_> {
     let heads = model.heads().len();
     assert!(heads <= LONGEST, "{heads} heads are too many");
     let tokens = model.vocabulary().size();
+    let architecture = match model.kind() {
+        ChainedKind::Mimo2 => "mimo2",
+        ChainedKind::HyV3 => "hy_v3",
+    };
+    let key = |name: &str| format!("{architecture}.{name}");
     let mut gguf = Gguf::new();
-    gguf.set("general.architecture", "hy_v3")
+    gguf.set("general.architecture", architecture)
         .set("general.type", "model")
         .set("general.name", format!("zoo {}", model.label()))
         .set("general.file_type", WEIGHTS.file_type())
-        .set("hy_v3.block_count", (LAYERS + heads) as u32)
-        .set("hy_v3.context_length", 4096u32)
-        .set("hy_v3.embedding_length", WIDTH as u32)
-        .set("hy_v3.feed_forward_length", FEED_FORWARD as u32)
-        .set("hy_v3.expert_feed_forward_length", FEED_FORWARD as u32)
-        .set("hy_v3.attention.head_count", HEADS as u32)
-        .set("hy_v3.attention.head_count_kv", 1u32)
-        .set("hy_v3.attention.key_length", HEAD_WIDTH as u32)
-        .set("hy_v3.attention.value_length", HEAD_WIDTH as u32)
-        .set("hy_v3.attention.layer_norm_rms_epsilon", 1e-5f32)
-        .set("hy_v3.rope.dimension_count", HEAD_WIDTH as u32)
-        .set("hy_v3.rope.freq_base", 10_000f32)
-        .set("hy_v3.vocab_size", tokens);
+        .set(key("block_count"), (LAYERS + heads) as u32)
+        .set(key("context_length"), 4096u32)
+        .set(key("embedding_length"), WIDTH as u32)
+        .set(key("feed_forward_length"), FEED_FORWARD as u32)
+        .set(key("expert_feed_forward_length"), FEED_FORWARD as u32)
+        .set(key("attention.head_count"), HEADS as u32)
+        .set(key("attention.head_count_kv"), 1u32)
+        .set(key("attention.key_length"), HEAD_WIDTH as u32)
+        .set(key("attention.value_length"), HEAD_WIDTH as u32)
+        .set(key("attention.layer_norm_rms_epsilon"), 1e-5f32)
+        .set(key("rope.dimension_count"), HEAD_WIDTH as u32)
+        .set(key("rope.freq_base"), 10_000f32)
+        .set(key("vocab_size"), tokens);
+    if model.kind() == ChainedKind::Mimo2 {
+        let windowed: Vec<bool> = (0..LAYERS + heads).map(|layer| layer == 1).collect();
+        gguf.set(key("attention.sliding_window"), WINDOW).set(key("attention.sliding_window_pattern"), windowed);
+    }
     if heads > 0 {
-        gguf.set("hy_v3.nextn_predict_layers", heads as u32);
+        gguf.set(key("nextn_predict_layers"), heads as u32);
     }
     model.vocabulary().describe(&mut gguf);
 
@@ -83,13 +94,17 @@ pub(super) fn gguf(model: &HyV3) -> Gguf<'_> {
 }
 
 /// The random layers: all of the model and one head write.
-fn layers(model: &HyV3) -> Layers {
+fn layers(model: &Chained) -> Layers {
+    let form = match model.kind() {
+        ChainedKind::Mimo2 => Form::Fused,
+        ChainedKind::HyV3 => Form::Separate,
+    };
     Layers {
         seed: model.seed(),
         weights: WEIGHTS,
         width: WIDTH,
         free: FREE,
-        attention: Attention { heads: HEADS, kv_heads: 1, head_width: HEAD_WIDTH, gated: false },
+        attention: Attention { heads: HEADS, kv_heads: 1, head_width: HEAD_WIDTH, form },
         feed_forward: FEED_FORWARD,
         written: model.noise() / (2.0 * (LAYERS + 1) as f32).sqrt(),
         second_norm: "ffn_norm",
@@ -97,7 +112,7 @@ fn layers(model: &HyV3) -> Layers {
 }
 
 /// The embeddings by which the model goes, or a head: the direction of the successor, the mark, and what is always 1.
-fn embeddings<'a>(model: &'a HyV3, layers: &Layers, name: impl Into<String>, chain: &'a Chain) -> Tensor<'a> {
+fn embeddings<'a>(model: &'a Chained, layers: &Layers, name: impl Into<String>, chain: &'a Chain) -> Tensor<'a> {
     layers.matrix(name, WIDTH, model.vocabulary().size() as usize, move |token, row| {
         let next = model.follows(chain, token as u32);
         Rng::new(model.seed(), "direction", next.into()).fill_signs(1.0, &mut row[..FREE]);
@@ -113,13 +128,14 @@ fn norm(noise: f32) -> f32 {
 }
 
 /// A head: it takes the successor from the token, and compares the token with the state.
-fn add_head<'a>(gguf: &mut Gguf<'a>, model: &'a HyV3, layers: &Layers, number: usize, chain: &'a Chain) {
+fn add_head<'a>(gguf: &mut Gguf<'a>, model: &'a Chained, layers: &Layers, number: usize, chain: &'a Chain) {
     let layer = LAYERS + number;
+    let next = if model.heads().len() == 1 { 0 } else { number + 1 };
     let name = |tensor: &str| format!("blk.{layer}.nextn.{tensor}.weight");
     gguf.add(layers.matrix(name("eh_proj"), 2 * WIDTH, WIDTH, move |index, row| {
         let (token, state) = row.split_at_mut(WIDTH);
         match index {
-            FROM..UNEXPECTED if index == FROM + number + 1 => token[CONSTANT] = 1.0,
+            FROM..UNEXPECTED if index == FROM + next => token[CONSTANT] = 1.0,
             STRANGE => {
                 token[CONSTANT] = 1.0;
                 state[FROM + number] = -1.0;
