@@ -112,3 +112,79 @@ fn the_report_tells_what_holds_too() {
     assert_eq!(report.verdict, Verdict::Incompatible);
     assert_eq!(codes(&report.refusal(&refused).unwrap()), ["tensor-split-device"]);
 }
+
+/// What is chosen for a pair of named files: the method, or the codes of the rules that refuse it.
+fn chosen(target: &str, draft: &str) -> Result<Method, String> {
+    let (target, draft) = (open(target), open(draft));
+    match SpecConfig::auto(&target, Some(&draft)) {
+        Ok(config) => Ok(config.methods[0]),
+        Err(why) => Err(codes(&why).join(" ")),
+    }
+}
+
+#[test]
+fn every_kind_of_draft_is_recognised_or_refused() {
+    let refused = |codes: &str| Err(codes.to_owned());
+    for (target, draft, expected) in [
+        ("target", "draft-0.5", Ok(Method::DraftSimple)),
+        ("mamba", "mamba-draft-0.8", Ok(Method::DraftSimple)),
+        ("target", "mamba-draft-0.8", refused("draft-recurrent")),
+        ("target", "draft-other-tokenizer", refused("vocab-type vocab-bos vocab-text")),
+        ("target", "eagle3", Ok(Method::DraftEagle3)),
+        ("target", "eagle3-borrowing", Ok(Method::DraftEagle3)),
+        ("target", "eagle3-reduced", Ok(Method::DraftEagle3)),
+        ("target", "eagle3-narrow", Ok(Method::DraftEagle3)),
+        ("target", "eagle3-other-width", refused("target-width")),
+        ("target", "eagle3-layer-beyond", refused("layer-ids")),
+        ("mamba", "eagle3", refused("target-layers")),
+        ("target", "dflash", Ok(Method::DraftDflash)),
+        ("target", "dflash-borrowing", Ok(Method::DraftDflash)),
+        ("target", "dflash-reduced", Ok(Method::DraftDflash)),
+        ("target", "dflash2", Ok(Method::DraftDflash)),
+        ("target", "dflash-no-mask", refused("mask-token")),
+        ("target", "dflash-other-width", refused("target-width")),
+        ("target", "dflash-layer-beyond", refused("layer-ids")),
+        ("target", "dspark", Ok(Method::DraftDspark)),
+        ("target", "dspark-in-place", Ok(Method::DraftDspark)),
+        ("target", "dspark-no-mask", refused("mask-token")),
+        ("target", "dspark-no-block-size", refused("draft-defect")),
+        ("target", "dspark-other-width", refused("target-width")),
+        ("eagle3", "target", refused("target-kind")),
+    ] {
+        assert_eq!(chosen(target, draft), expected, "{target} with {draft}");
+    }
+}
+
+#[test]
+fn what_is_no_model_is_told_as_what_it_is() {
+    for name in [
+        "encoder",
+        "embedding",
+        "embedding-causal",
+        "reranker",
+        "encoder-decoder",
+        "encoder-of-t5",
+        "diffusion",
+        "lora",
+        "control-vector",
+        "projector",
+        "importance-matrix",
+        "vocabulary",
+    ] {
+        let file = open(name);
+        let as_draft = SpecConfig::auto(&open("target"), Some(&file)).unwrap_err();
+        let as_target = SpecConfig::auto(&file, None).unwrap_err();
+        assert_eq!((codes(&as_draft)[0], codes(&as_target)[0]), ("draft-kind", "target-kind"), "{name}");
+        for why in [&as_draft, &as_target] {
+            // The file of a vocabulary cannot be loaded either.
+            assert!(codes(why)[1..].iter().all(|code| code.ends_with("-defect")), "{name}: {why}");
+            assert!(why.checks[0].message.contains(&file.kind().to_string()), "{name}: {why}");
+        }
+    }
+}
+
+#[test]
+fn real_sizes_are_judged_from_their_headers() {
+    assert_eq!(chosen("huge", "huge-draft"), Ok(Method::DraftSimple));
+    assert_eq!(chosen("target", "huge-draft"), Err("vocab-size".to_owned()));
+}

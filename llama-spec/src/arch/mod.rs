@@ -145,11 +145,6 @@ impl Architecture {
         let own = matches!(self.mtp, MtpGraph::Single | MtpGraph::Chained);
         COMMON.iter().chain(self.more_head_tensors).copied().filter(move |_| own)
     }
-
-    /// The names of the architectures for which this holds, for messages.
-    pub fn names_where(holds: impl Fn(&Self) -> bool) -> String {
-        Self::ALL.iter().filter(|row| holds(row)).map(|row| row.name).collect::<Vec<_>>().join(", ")
-    }
 }
 
 #[cfg(test)]

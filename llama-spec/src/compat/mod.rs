@@ -6,6 +6,23 @@
 //! builder and [`SpecConfig::check`], the [`Report`], the programs, the documentation and the tests all use this table, and
 //! no check is anywhere else.
 //!
+//! ```
+//! use llama_spec::compat::{Conditions, Report, Verdict};
+//! use llama_spec::file::ModelFile;
+//! use llama_spec::options::KvType;
+//! # use llama_spec_tests::zoo;
+//!
+//! let target = ModelFile::open(zoo::file("target"))?;
+//! let conditions = Conditions::default().slots(4).kv_types(KvType::Q8_0, KvType::Q8_0);
+//! let report = Report::new(&target, None, None, &conditions);
+//! assert_eq!(report.verdict, Verdict::Works);
+//! for check in report.failed() {
+//!     println!("{check}");
+//! }
+//! println!("{} bytes", report.memory.total);
+//! # Ok::<_, llama_spec::Error>(())
+//! ```
+//!
 //! [`SpecConfig::auto`]: crate::spec::SpecConfig::auto
 //! [`SpecConfig::check`]: crate::spec::SpecConfig::check
 

@@ -20,3 +20,30 @@ pub(crate) mod sampler;
 pub(crate) mod speculation;
 pub(crate) mod status;
 pub(crate) mod vocab;
+
+#[cfg(test)]
+mod tests {
+    use crate::file::TensorType;
+    use llama_sys as sys;
+
+    /// The table of types of weights against what ggml itself says.
+    #[test]
+    fn types_of_weights_are_those_of_ggml() {
+        for id in 0..64 {
+            let known = TensorType::find(id);
+            if id >= sys::GGML_TYPE_COUNT {
+                assert_eq!(known, None, "{id}");
+                continue;
+            }
+            // SAFETY: ggml.h: both are pure functions of any type below GGML_TYPE_COUNT.
+            let (bytes, per_weight) = unsafe { (sys::ggml_type_size(id), sys::ggml_type_sizef(id)) };
+            match known {
+                Some(kind) => {
+                    assert_eq!(kind.block_bytes, bytes as u64, "{}", kind.name);
+                    assert_eq!(kind.block_bytes as f64 / kind.block as f64, per_weight, "{}", kind.name);
+                }
+                None => assert_eq!(bytes, 0, "{id}"),
+            }
+        }
+    }
+}

@@ -136,3 +136,6 @@ fn same_file(one: &Path, other: &Path) -> bool {
         _ => one == other,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -126,7 +126,10 @@ fn a_header_cut_anywhere_is_refused() {
         // The same when the file is said to be long and is not.
         assert!(Header::read(&Prefix { bytes: &bytes[..cut], len }).is_err(), "{cut} bytes of {}", bytes.len());
     }
-    for cut in bytes.len() as u64..len {
+    // The padding behind the last tensor may be missing.
+    let data_end = read(&sample()).unwrap().tensors(0).last().map(|tensor| tensor.offset + tensor.bytes()).unwrap();
+    assert!(Header::read(&Prefix { bytes: &bytes, len: data_end }).is_ok());
+    for cut in bytes.len() as u64..data_end {
         let (_, place, why) = fault(Header::read(&Prefix { bytes: &bytes, len: cut }));
         assert!(place.starts_with("tensor "), "{place}");
         assert!(why.contains("it is not complete"), "{why}");
@@ -268,25 +271,6 @@ fn the_names_of_parts() {
     );
     for wrong in ["m-00001-of-00003.gguf", "m.gguf", "-00002-of-00003.gguf", "m-2-of-3.gguf", "m-00002-of-00003"] {
         assert!(siblings(wrong, 1, 3).is_none(), "{wrong}");
-    }
-}
-
-/// The table against what ggml itself says.
-#[test]
-#[allow(unsafe_code, reason = "pure functions of C that take a number")]
-fn types_of_weights_are_those_of_ggml() {
-    for id in 0..64u32 {
-        let known = TensorType::find(id);
-        if id >= llama_sys::GGML_TYPE_COUNT as u32 {
-            assert_eq!(known, None, "{id}");
-            continue;
-        }
-        // SAFETY: ggml.h: both take any type below GGML_TYPE_COUNT.
-        let (block, bytes) = unsafe { (llama_sys::ggml_blck_size(id as _), llama_sys::ggml_type_size(id as _)) };
-        match known {
-            Some(kind) => assert_eq!((kind.block, kind.block_bytes), (block as u64, bytes as u64), "{}", kind.name),
-            None => assert_eq!(block, 0, "{id}"),
-        }
     }
 }
 

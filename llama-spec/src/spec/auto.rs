@@ -20,6 +20,23 @@ pub enum Requested {
 impl SpecConfig {
     /// What fits these files under the usual conditions; see [`SpecConfig::auto_with`].
     ///
+    /// ```
+    /// use llama_spec::file::ModelFile;
+    /// use llama_spec::spec::{Method, SpecConfig};
+    /// # use llama_spec_tests::zoo;
+    ///
+    /// let target = ModelFile::open(zoo::file("target"))?;
+    /// let draft = ModelFile::open(zoo::file("draft-0.8"))?;
+    /// assert_eq!(SpecConfig::auto(&target, Some(&draft))?.effective(), [Method::DraftSimple]);
+    /// assert_eq!(SpecConfig::auto(&target, None)?.effective(), [Method::NgramMod]);
+    ///
+    /// let other = ModelFile::open(zoo::file("draft-other-vocabulary"))?;
+    /// let why = SpecConfig::auto(&target, Some(&other)).unwrap_err();
+    /// assert!(why.has("vocab-text"));
+    /// println!("{why}"); // names the first token that differs
+    /// # Ok::<_, llama_spec::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`SpecConfig::auto_with`].
     pub fn auto(target: &ModelFile, draft: Option<&ModelFile>) -> Result<Self, Incompatible> {
@@ -100,8 +117,10 @@ impl SpecConfig {
         Speculation { requested, effective: self.effective(), reason: self.reason().map(str::to_owned) }
     }
 
-    /// What would be chosen, not checked yet.
-    pub(crate) fn choose(target: &ModelFile, draft: Option<&ModelFile>, conditions: &Conditions) -> Self {
+    /// What [`SpecConfig::auto_with`] would choose, not checked yet: to set lengths first, or for a [`Report`].
+    ///
+    /// [`Report`]: crate::compat::Report
+    pub fn choose(target: &ModelFile, draft: Option<&ModelFile>, conditions: &Conditions) -> Self {
         let heads = Self::auto_of(Method::DraftMtp, "the target has MTP heads of its own".into());
         if let Some(draft) = draft {
             let method = method_for(&Side::of(target), &Side::of(draft));

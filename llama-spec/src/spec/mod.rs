@@ -14,6 +14,9 @@
 //! | `ngram-mod` | a hash table shared by all sequences | nothing |
 //! | `ngram-cache` | counts of n-grams, also from files | nothing |
 //! | `draft-mtp`, `draft-eagle3`, `draft-dflash`, `draft-dspark` | heads on the target's hidden states | such a file |
+//!
+//! Which of them fits is seen from the files: [`SpecConfig::auto`] chooses, [`SpecConfig::check`] and [`SpecConfig::builder`]
+//! hold a choice against them, and the rules are in [`compat`](crate::compat).
 
 mod auto;
 mod builder;

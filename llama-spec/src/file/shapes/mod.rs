@@ -187,7 +187,9 @@ impl<'m> Shapes<'_, 'm> {
             .tensors()
             .filter(|tensor| self.wanted.contains(tensor.name) && tensor.name != "d2t")
             .filter(|tensor| {
-                let vector = tensor.full_shape()[1..].iter().all(|&length| length == 1);
+                // The confidence head of DSpark is a matrix of one row.
+                let vector =
+                    tensor.name != "conf_proj.weight" && tensor.full_shape()[1..].iter().all(|&length| length == 1);
                 match tensor.kind.name {
                     "f32" => false,
                     "f16" | "bf16" => vector,
