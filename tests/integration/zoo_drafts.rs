@@ -261,3 +261,21 @@ fn an_assistant_that_gets_other_hidden_states_is_always_wrong() {
     assert_eq!(text[..100], target.text().continuation(&prompt, 100));
     assert!(rounds.iter().all(|round| round.accepted == 0), "{rounds:?}");
 }
+
+#[test]
+fn drafts_for_a_llama_fit_other_architectures_with_its_text() {
+    let llama = Llama::target(1);
+    let prompt = llama.vocabulary().tokenize("The beginning");
+    for family in [Family::Qwen3, Family::Qwen3Moe] {
+        let target = Transformer::target(family, 1).cached().unwrap();
+        let (eagle3, dflash) = (llama.eagle3(0.8), llama.dflash(0.8));
+        let mut pair = Pair::new(&target, &eagle3.cached().unwrap(), sys::LSYS_SPEC_DRAFT_EAGLE3, 5);
+        let (text, rounds, _) = pair.speculate(&prompt, 200);
+        assert_eq!(text[..200], llama.continuation(&prompt, 200), "{family:?}");
+        assert_eq!(rounds, eagle3.speculate(&prompt, 200, 5), "{family:?}");
+        let mut pair = Pair::new(&target, &dflash.cached().unwrap(), sys::LSYS_SPEC_DRAFT_DFLASH, 5);
+        let (text, rounds, _) = pair.speculate(&prompt, 200);
+        assert_eq!(text[..200], llama.continuation(&prompt, 200), "{family:?}");
+        assert_eq!(rounds, dflash.speculate(&prompt, 200, 5), "{family:?}");
+    }
+}
