@@ -28,6 +28,39 @@ fn a_plain_draft_is_used_and_nothing_else_looks_up() {
 }
 
 #[test]
+fn an_assistant_works_with_its_target_and_with_no_other() {
+    let (target, draft) = (open("gemma4"), open("gemma4-assistant"));
+    let config = SpecConfig::auto(&target, Some(&draft)).unwrap();
+    assert_eq!((config.requested(), config.effective()), (Requested::Auto, vec![Method::DraftMtp]));
+    assert_eq!(config.reason(), Some("the draft is a Gemma 4 assistant"));
+
+    let plain = SpecConfig::new([Method::DraftSimple]).check(&target, Some(&draft), &Conditions::default());
+    let why = plain.unwrap_err();
+    assert!(codes(&why).contains(&"method-file") && why.to_string().contains("mtp"), "{why}");
+
+    let why = SpecConfig::auto(&target, Some(&open("gemma4-assistant-wide"))).unwrap_err();
+    assert_eq!(codes(&why), ["mtp-width"]);
+    let why = SpecConfig::auto(&open("gemma3"), Some(&draft)).unwrap_err();
+    assert!(codes(&why).contains(&"mtp-hidden-state"), "{why}");
+}
+
+#[test]
+fn drafts_of_one_text_go_with_all_architectures_that_have_it() {
+    for name in ["qwen2", "qwen3", "qwen3moe", "gemma3", "gemma4"] {
+        let target = open(name);
+        let config = SpecConfig::auto(&target, Some(&open("draft-0.8"))).unwrap();
+        assert_eq!(config.effective(), [Method::DraftSimple], "{name}");
+        let reading = SpecConfig::auto(&target, Some(&open("eagle3")));
+        match name {
+            "qwen2" | "gemma3" => assert!(codes(&reading.unwrap_err()).contains(&"target-layers"), "{name}"),
+            // Of another width
+            "gemma4" => assert!(reading.is_err(), "{name}"),
+            _ => assert_eq!(reading.unwrap().effective(), [Method::DraftEagle3], "{name}"),
+        }
+    }
+}
+
+#[test]
 fn another_vocabulary_is_refused_with_the_first_token_that_differs() {
     let (target, draft) = (open("target"), open("draft-other-vocabulary"));
     let why = SpecConfig::auto(&target, Some(&draft)).unwrap_err();

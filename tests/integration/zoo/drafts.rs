@@ -1,6 +1,6 @@
 //! The drafts of the zoo that read a target's hidden states: what llama.cpp's drafters really make of them.
 
-use llama_spec_tests::zoo::{self, Acceptance, Described, Layout, Llama};
+use llama_spec_tests::zoo::{self, Acceptance, Described, Family, Layout, Llama, Transformer};
 use llama_sys as sys;
 
 use crate::pair::Pair;
@@ -115,5 +115,23 @@ fn drafts_that_do_not_fit_are_refused() {
     ] {
         let refused = Pair::try_new(&zoo::file("target"), &zoo::file(name), kind, 3).err().unwrap();
         assert!(refused.contains(reason), "{name}: {refused}");
+    }
+}
+
+#[test]
+fn drafts_for_a_llama_fit_other_architectures_with_its_text() {
+    let llama = Llama::target(1);
+    let prompt = llama.vocabulary().tokenize("The beginning");
+    for family in [Family::Qwen3, Family::Qwen3Moe] {
+        let target = Transformer::target(family, 1).cached().unwrap();
+        let (eagle3, dflash) = (llama.eagle3(0.8), llama.dflash(0.8));
+        let mut pair = Pair::new(&target, &eagle3.cached().unwrap(), sys::LSYS_SPEC_DRAFT_EAGLE3, 5);
+        let (text, rounds, _) = pair.speculate(&prompt, 200);
+        assert_eq!(text[..200], llama.continuation(&prompt, 200), "{family:?}");
+        assert_eq!(rounds, eagle3.speculate(&prompt, 200, 5), "{family:?}");
+        let mut pair = Pair::new(&target, &dflash.cached().unwrap(), sys::LSYS_SPEC_DRAFT_DFLASH, 5);
+        let (text, rounds, _) = pair.speculate(&prompt, 200);
+        assert_eq!(text[..200], llama.continuation(&prompt, 200), "{family:?}");
+        assert_eq!(rounds, dflash.speculate(&prompt, 200, 5), "{family:?}");
     }
 }

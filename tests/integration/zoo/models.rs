@@ -178,7 +178,7 @@ fn other_architectures_answer_as_the_llama_whose_text_they_have() {
         for seed in [1, 2] {
             let oracle = zoo::Transformer::target(family, seed);
             let path = oracle.cached().unwrap();
-            assert!(std::fs::metadata(&path).unwrap().len() < 1_000_000);
+            assert!(std::fs::metadata(&path).unwrap().len() < 1_000_000, "{family:?}");
             let model = Model::load(&path).unwrap();
             let vocabulary = oracle.text().vocabulary();
             // Longer than the sliding windows
@@ -188,5 +188,27 @@ fn other_architectures_answer_as_the_llama_whose_text_they_have() {
                 assert_eq!(follow(&model, &prompt, &text[..299]), text, "{family:?}");
             }
         }
+    }
+}
+
+#[test]
+fn transformers_are_described_as_what_they_are() {
+    use llama_spec::file::{Kind, LayerKind, ModelFile};
+    use LayerKind::{Attention, SlidingWindow};
+    for (name, kind, layers) in [
+        ("qwen2", Kind::Generative, &[Attention; 3][..]),
+        ("qwen3", Kind::Generative, &[Attention; 3]),
+        ("qwen3moe", Kind::Generative, &[Attention; 3]),
+        ("gemma3", Kind::Generative, &[SlidingWindow, Attention, SlidingWindow]),
+        ("gemma4", Kind::Generative, &[SlidingWindow, Attention, SlidingWindow, Attention]),
+        ("gemma4-assistant", Kind::Gemma4Assistant, &[]),
+        ("gemma4-assistant-wide", Kind::Gemma4Assistant, &[]),
+    ] {
+        let file = ModelFile::open(zoo::file(name)).unwrap();
+        let description = file.description();
+        assert_eq!(description.kind, kind, "{name}");
+        assert_eq!(description.defects, [], "{name}");
+        assert_eq!(description.layer_kinds, layers, "{name}");
+        assert_eq!(description.experts.unwrap_or(0), if name == "qwen3moe" { 4 } else { 0 }, "{name}");
     }
 }

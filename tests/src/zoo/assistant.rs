@@ -16,7 +16,7 @@ use crate::{gguf::Gguf, vocab::Special};
 /// target expected another token, or the state is missing or off by a position, it gives [`Assistant::wrong`]. Its layers
 /// attend to the keys and values in the target's memory, which adds noise and changes no token.
 ///
-/// Two layers in F16, one of each kind; 0.2 MB.
+/// Two layers in F16, one of each kind; 0.4 MB.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assistant {
     label: String,

@@ -10,14 +10,14 @@ use crate::gguf::{Gguf, TensorType};
 /// An architecture other than `llama` whose layers are attention and feed-forward networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Family {
-    /// `qwen2`: biases of queries, keys and values. llama.cpp does not publish the inputs of its layers, so no draft that
+    /// `qwen2`: biases of queries, keys and values. llama.cpp does not keep the inputs of its layers, so no draft that
     /// reads them fits.
     Qwen2,
     /// `qwen3`: norms of queries and keys.
     Qwen3,
     /// `qwen3moe`: the same with 4 experts, of which each token takes 2.
     Qwen3Moe,
-    /// `gemma3`: every second layer, from the first on, sees the last 64 tokens only.
+    /// `gemma3`: every second layer, from the first on, sees the last 64 tokens only. Its layers cannot be read either.
     Gemma3,
     /// `gemma4`: the same, with shorter heads in these layers, and in the second half of the layers without keys and
     /// values of their own.
@@ -71,6 +71,7 @@ impl Transformer {
             Family::Gemma4 => {
                 Shape { layers: 4, width: 160, heads: 2, kv_heads: 1, feed_forward: 64, ..text.shape().clone() }
             }
+            Family::Qwen3Moe => Shape { feed_forward: 96, ..text.shape().clone() },
             _ => Shape { feed_forward: 128, ..text.shape().clone() },
         };
         text.with_shape(shape).on(family)
