@@ -169,6 +169,7 @@ fn what_ends_the_process_is_known() {
 #[test]
 #[ignore = "minutes: thousands of files"]
 fn survey_of_all() {
+    let mut unknown = 0;
     let default = "target,mamba,eagle3,dflash,dspark,embedding-causal,vocabulary,lora,projector";
     for name in env::var("ZOO_BROKEN").as_deref().unwrap_or(default).split(',') {
         let all = survey(name, |_, _| true);
@@ -176,8 +177,10 @@ fn survey_of_all() {
         all.values().for_each(|outcome| *counts.entry(outcome).or_insert(0) += 1);
         println!("{name}: {counts:?}");
         for (case, outcome) in all.iter().filter(|(_, outcome)| outcome.died()) {
-            println!("{outcome:?}: {case}");
+            let known = if broken::may_end_the_process(case) { "" } else { " (not in the list)" };
+            println!("{outcome:?}: {case}{known}");
         }
-        check(name, &all);
+        unknown += all.iter().filter(|(case, outcome)| outcome.died() && !broken::may_end_the_process(case)).count();
     }
+    assert_eq!(unknown, 0);
 }

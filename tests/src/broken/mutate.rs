@@ -48,7 +48,8 @@ pub fn cases(gguf: &Gguf<'_>) -> impl Iterator<Item = Case> + use<> {
 /// - A token's text with a zero inside.
 /// - An epsilon of a norm that is negative or not a number, at the first token.
 /// - No size of blocks in a DSpark draft, when a context is made.
-/// - Attention sinks of another type than F32, when a context is made.
+/// - More candidates of DFlash2's selector than fit, when a context is made.
+/// - Attention sinks of another type than F32, when a context is made; such biases, when they are used.
 pub fn may_end_the_process(name: &str) -> bool {
     let changed = |key: &str, values: &[&str]| {
         name.split_once(": ")
@@ -59,7 +60,9 @@ pub fn may_end_the_process(name: &str) -> bool {
         || (changed("tokenizer.ggml.tokens", &[""]) && name.contains(r#"String("a\0b")"#))
         || changed("_epsilon", &["F32(-", "F32(NaN)"])
         || name.starts_with("dflash.block_size: ")
+        || changed(".selector_top_k", &["U32(4294967295)"])
         || changed(".attn_sinks.weight", &["type "])
+        || changed(".bias", &["type "])
 }
 
 /// The file cut off at each of its boundaries, and before its last byte.
