@@ -20,7 +20,7 @@ pub(crate) struct Options {
 pub(crate) fn fuzz(options: &Options, origin: Origin) -> Result<()> {
     let variables = tools::native(origin)?;
     if !options.fuzzer {
-        let test = ["test", "--release", "--workspace", "--test", "headers", "--", "--ignored", "--nocapture"];
+        let test = ["test", "--workspace", "--test", "headers", "--", "--ignored", "--nocapture"];
         return Run::cargo().args(test).envs(&variables).run();
     }
     say("writing the headers of the zoo to fuzz/corpus/model_file");

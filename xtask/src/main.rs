@@ -78,7 +78,7 @@ enum Command {
     CudaCheck(cuda::Options),
     /// Look for memory errors and leaks with AddressSanitizer (Linux, GCC; builds llama.cpp once more)
     Memcheck,
-    /// Read a million broken headers, in release mode: no panic, no long wait, no memory beyond their size
+    /// Read a million broken headers: no panic, no long wait, no memory beyond their size
     ///
     /// The same headers each time. With `--fuzzer`, new ones without end: cargo-fuzz (cargo install cargo-fuzz) and a
     /// nightly toolchain are needed.

@@ -36,6 +36,7 @@ pub(super) enum Place {
 /// The bytes of a header as far as they were read.
 pub(super) struct Scan<'s> {
     source: &'s dyn Source,
+    file_bytes: u64,
     pub(super) bytes: Vec<u8>,
     /// Where the next thing begins.
     pub(super) at: usize,
@@ -47,14 +48,15 @@ const CHUNK: u64 = 64 << 10;
 
 impl<'s> Scan<'s> {
     pub(super) fn new(source: &'s dyn Source) -> Self {
-        Self { source, bytes: Vec::new(), at: 0, place: Place::Start }
+        Self { source, file_bytes: source.len(), bytes: Vec::new(), at: 0, place: Place::Start }
     }
 
     pub(super) fn file_bytes(&self) -> u64 {
-        self.source.len()
+        self.file_bytes
     }
 
     /// Passes over `count` bytes and gives where they begin.
+    #[inline]
     pub(super) fn take(&mut self, count: u64) -> Result<usize, Fault> {
         let start = self.at;
         let end = (start as u64).checked_add(count).filter(|&end| end <= self.file_bytes());
