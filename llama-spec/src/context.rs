@@ -160,6 +160,17 @@ impl ContextOptions {
     }
 }
 
+/// What a context is for in speculation, beyond what its options say.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Role<'c> {
+    /// The target's context, for drafts that borrow its weights or its memory; it must outlive this one.
+    pub(crate) target: Option<&'c Context>,
+    /// It runs the heads of multi-token prediction and not the model itself.
+    pub(crate) heads: bool,
+    /// The most entries of a slot with output in one batch; 0 for all of them. Fewer take less memory.
+    pub(crate) outputs: u32,
+}
+
 /// The working memory of a model: the KV cache of its slots, and the scratch space to decode.
 ///
 /// It can be moved to another thread and not be shared by two:
@@ -180,12 +191,17 @@ pub struct Context {
 
 impl Context {
     pub(crate) fn new(model: &Model, options: &ContextOptions) -> Result<Self> {
+        Self::with_role(model, options, &Role::default())
+    }
+
+    /// The caller keeps the target of the role alive as long as this context.
+    pub(crate) fn with_role(model: &Model, options: &ContextOptions, role: &Role<'_>) -> Result<Self> {
         options.validate()?;
         if options.embeddings.is_none() && !model.has_decoder() {
             let message = "the model is an encoder and generates no text; ask for embeddings";
             return Err(Error::Context { failure: Failure::new(message) });
         }
-        let raw = RawContext::new(model, &params::context(options))
+        let raw = RawContext::new(model, &params::context(options, role))
             .map_err(|failed| Error::Context { failure: failed.into() })?;
         let facts = raw.facts();
         Ok(Self { raw, facts, gives_embeddings: options.embeddings, decoded: 0, poisoned: false })

@@ -136,6 +136,23 @@ impl<'c> Memory<'c> {
     }
 }
 
+impl Memory<'_> {
+    /// Saves what [`Memory::remove`] cannot undo, in place of what was in `data`.
+    pub(crate) fn checkpoint(&mut self, slot: Slot, data: &mut Vec<u8>) -> Result<()> {
+        let slot = self.context.check(slot)?;
+        let saved = self.context.raw_mut().checkpoint(slot, data);
+        saved.map_err(|failed| Error::State { reason: failed.failure.to_string() })
+    }
+
+    /// Makes a slot hold what it held at the checkpoint, which was taken when it ended before position `end`.
+    pub(crate) fn go_back(&mut self, slot: Slot, data: &[u8], end: u32) -> Result<()> {
+        let slot = self.context.check(slot)?;
+        let raw = self.context.raw_mut();
+        let restored = raw.restore(slot, data).and_then(|()| raw.remove(slot, end as i32, -1));
+        restored.map_err(|failed| Error::State { reason: failed.failure.to_string() })
+    }
+}
+
 fn refused(what: &'static str) -> impl Fn(Failed) -> Error {
     move |failed| match failed.is_refusal() && failed.failure.message.is_empty() {
         true => Error::Memory { reason: what.to_owned() },

@@ -31,6 +31,7 @@ pub struct Model(Arc<Inner>);
 struct Inner {
     raw: RawModel,
     path: PathBuf,
+    mtp: bool,
     /// Making a context registers things in the model, so only one is made at a time.
     making: Mutex<()>,
 }
@@ -165,6 +166,11 @@ impl Model {
     /// Whether both are the same loaded model.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Whether the layers of multi-token prediction were to be loaded, see [`ModelBuilder::mtp`].
+    pub fn has_loaded_mtp(&self) -> bool {
+        self.0.mtp && self.mtp_layers() > 0
     }
 
     pub(crate) fn raw(&self) -> &RawModel {
@@ -332,7 +338,7 @@ impl ModelBuilder {
         let mut progress = self.progress.take().unwrap_or_else(|| Box::new(|_| ControlFlow::Continue(())));
         let loaded = RawModel::load(&paths, raw_params, &mut arrays, &mut *progress);
         match loaded {
-            Ok(raw) => Ok(Model(Arc::new(Inner { raw, path: self.path, making: Mutex::new(()) }))),
+            Ok(raw) => Ok(Model(Arc::new(Inner { raw, path: self.path, mtp: self.mtp, making: Mutex::new(()) }))),
             Err(LoadStop::Cancelled) => Err(Error::LoadCancelled { path: self.path }),
             Err(LoadStop::Failed(failure)) => Err(Error::Load { path: self.path, failure }),
         }

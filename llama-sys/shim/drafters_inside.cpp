@@ -51,6 +51,31 @@ void lsys::drafters::shorten(lsys_spec & spec, llama_seq_id seq, size_t n_tokens
     }
 }
 
+void lsys::drafters::forget(lsys_spec & spec, llama_seq_id seq) {
+    if (auto * const mtp = find<mtp_drafter>(spec)) {
+        std::fill(mtp->pending_h[seq].begin(), mtp->pending_h[seq].end(), 0.0f);
+        mtp->verify_h_rows[seq] = 0;
+    }
+    if (auto * const eagle3 = find<eagle3_drafter>(spec)) {
+        eagle3->pending_pos_last[seq] = -1;
+        eagle3->verify_g_rows[seq]    = 0;
+    }
+}
+
+bool lsys::drafters::reads_hidden(const lsys_spec & spec) {
+    return find<mtp_drafter>(spec) != nullptr;
+}
+
+lsys_status lsys::drafters::seed(lsys_spec & spec, llama_seq_id seq, const float * row, size_t n) {
+    auto * const mtp = find<mtp_drafter>(spec);
+    if (mtp == nullptr || n != mtp->pending_h[seq].size()) {
+        return lsys::refuse("a hidden state of %zu values does not fit the drafter", n);
+    }
+    std::copy(row, row + n, mtp->pending_h[seq].begin());
+    mtp->verify_h_rows[seq] = 0;
+    return LSYS_OK;
+}
+
 lsys_status lsys::drafters::check_outputs(const lsys_spec & spec) {
     const auto & settings = lsys::settings(spec.target);
     const auto   tapped   = [&](const int32_t * layers, uint32_t n, int32_t last) {

@@ -186,6 +186,10 @@ bool lsys_memory_can_shift(llama_context * ctx) {
     return lsys::guard_or(false, [&] { return ctx != nullptr && llama_memory_can_shift(llama_get_memory(ctx)); });
 }
 
+bool lsys_shares_memory(const llama_context * ctx) {
+    return ctx != nullptr && lsys::shares_memory(ctx);
+}
+
 lsys_status lsys_state_size(llama_context * ctx, llama_seq_id seq, llama_state_seq_flags flags, size_t * out) {
     return lsys::guard([&]() -> lsys_status {
         const lsys_status status = check_state(ctx, seq, flags);

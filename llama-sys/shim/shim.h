@@ -117,6 +117,8 @@ lsys_status lsys_memory_shift  (struct llama_context * ctx, llama_seq_id seq, ll
 /* Smallest and largest position held for a sequence, -1 and -1 when it is empty. */
 lsys_status lsys_memory_range  (struct llama_context * ctx, llama_seq_id seq, llama_pos * min, llama_pos * max);
 bool        lsys_memory_can_shift(struct llama_context * ctx);
+/* The memory belongs to another context: this one's calls do not change it. */
+bool        lsys_shares_memory(const struct llama_context * ctx);
 
 /* The state of one sequence, or of the whole context with seq = -1. Flags are LLAMA_STATE_SEQ_FLAGS_*, for sequences. What
  * is set must have come from lsys_state_get() of a context of the same model and settings; with ON_DEVICE it must be the
@@ -325,6 +327,10 @@ int32_t     lsys_spec_n_max(const lsys_spec * spec);
 lsys_status lsys_spec_begin   (lsys_spec * spec, llama_seq_id seq, const llama_token * tokens, size_t n_tokens);
 lsys_status lsys_spec_extend  (lsys_spec * spec, llama_seq_id seq, const llama_token * tokens, size_t n_tokens);
 lsys_status lsys_spec_truncate(lsys_spec * spec, llama_seq_id seq, size_t n_tokens);
+/* For a sequence whose memories end somewhere else than the drafters last saw: truncate(0) makes them forget what they
+ * noted of hidden states, for memories that are emptied; seed() gives next-token heads the target's hidden state of entry
+ * `index` of its last batch, which must be the last token that both memories hold. Other drafters need no seed. */
+lsys_status lsys_spec_seed    (lsys_spec * spec, llama_seq_id seq, int32_t index);
 
 /* Shows a batch of the target to the drafters, after it was decoded there and before the next is. LSYS_FAILED: a drafter
  * could not follow. Positions that the draft context holds already must have been removed there. */

@@ -228,6 +228,9 @@ lsys_status lsys_spec_truncate(lsys_spec * spec, llama_seq_id seq, size_t n_toke
         if (n_tokens > one.history.size()) {
             return lsys::refuse("the history of sequence %d has %zu tokens, fewer than %zu", seq, one.history.size(), n_tokens);
         }
+        if (n_tokens == 0) {
+            lsys::drafters::forget(*spec, seq);
+        }
         if (n_tokens == one.history.size()) {
             return LSYS_OK;
         }
@@ -236,6 +239,19 @@ lsys_status lsys_spec_truncate(lsys_spec * spec, llama_seq_id seq, size_t n_toke
         lsys::drafters::restart(*spec, seq);
         lsys::drafters::shorten(*spec, seq, n_tokens);
         return LSYS_OK;
+    });
+}
+
+lsys_status lsys_spec_seed(lsys_spec * spec, llama_seq_id seq, int32_t index) {
+    return lsys::guard([&]() -> lsys_status {
+        const lsys_status status = check_sequence(spec, seq);
+        if (status != LSYS_OK || !lsys::drafters::reads_hidden(*spec)) {
+            return status;
+        }
+        const float * row = nullptr;
+        size_t        n   = 0;
+        const lsys_status read = lsys_embeddings_nextn(spec->target, index, &row, &n);
+        return read == LSYS_OK ? lsys::drafters::seed(*spec, seq, row, n) : read;
     });
 }
 

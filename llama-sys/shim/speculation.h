@@ -43,6 +43,13 @@ void restart(lsys_spec & spec, llama_seq_id seq);
 // The other lookup drafters do not take tokens beyond the history's end as seen.
 void shorten(lsys_spec & spec, llama_seq_id seq, size_t n_tokens);
 
+// What was noted of hidden states is that of a new drafter.
+void forget(lsys_spec & spec, llama_seq_id seq);
+
+// Next-token heads are among them, which pair a token with the hidden state before it.
+bool        reads_hidden(const lsys_spec & spec);
+lsys_status seed(lsys_spec & spec, llama_seq_id seq, const float * row, size_t n);
+
 // The outputs of the target that the drafters read must be on.
 lsys_status check_outputs(const lsys_spec & spec);
 

@@ -2896,6 +2896,9 @@ unsafe extern "C" {
     pub fn lsys_memory_can_shift(ctx: *mut llama_context) -> bool;
 }
 unsafe extern "C" {
+    pub fn lsys_shares_memory(ctx: *const llama_context) -> bool;
+}
+unsafe extern "C" {
     pub fn lsys_state_size(
         ctx: *mut llama_context,
         seq: llama_seq_id,
@@ -3213,6 +3216,9 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     pub fn lsys_spec_truncate(spec: *mut lsys_spec, seq: llama_seq_id, n_tokens: usize) -> lsys_status;
+}
+unsafe extern "C" {
+    pub fn lsys_spec_seed(spec: *mut lsys_spec, seq: llama_seq_id, index: i32) -> lsys_status;
 }
 unsafe extern "C" {
     pub fn lsys_spec_process(spec: *mut lsys_spec, batch: *mut lsys_batch) -> lsys_status;

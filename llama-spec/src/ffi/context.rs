@@ -215,6 +215,34 @@ impl RawContext {
         call(|| unsafe { sys::lsys_state_set(self.as_ptr(), slot, none, data.as_ptr(), data.len()) })
     }
 
+    /// The part of a slot's state that cannot be cut back, in place of what was in `data`.
+    pub(crate) fn checkpoint(&mut self, slot: i32, data: &mut Vec<u8>) -> Result<(), Failed> {
+        let (mut size, mut written) = (0, 0);
+        let part = sys::LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY;
+        // SAFETY: as in `state`.
+        call(|| unsafe { sys::lsys_state_size(self.as_ptr(), slot, part, &mut size) })?;
+        data.resize(size, 0);
+        // SAFETY: as in `state`.
+        call(|| unsafe {
+            sys::lsys_state_get(self.as_ptr(), slot, part, data.as_mut_ptr(), data.len(), &mut written)
+        })?;
+        data.truncate(written);
+        Ok(())
+    }
+
+    /// Puts back what `checkpoint` saved. The part that can be cut back is left as it is.
+    pub(crate) fn restore(&mut self, slot: i32, data: &[u8]) -> Result<(), Failed> {
+        let part = sys::LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY;
+        // SAFETY: as in `state`.
+        call(|| unsafe { sys::lsys_state_set(self.as_ptr(), slot, part, data.as_ptr(), data.len()) })
+    }
+
+    /// Whether its memory is that of another context.
+    pub(crate) fn shares_memory(&self) -> bool {
+        // SAFETY: reads plain fields of a live context.
+        unsafe { sys::lsys_shares_memory(self.as_ptr()) }
+    }
+
     /// What the context holds in memory: (device or buffer, bytes of weights, of memory, of scratch space).
     pub(crate) fn memory_breakdown(&self) -> Result<Vec<(String, u64, u64, u64)>, Failed> {
         // SAFETY: the function writes at most `capacity` rows; names are NUL-terminated inside their arrays.

@@ -1,7 +1,7 @@
 //! From the options of this crate to the C structs, which live for one call only.
 
 use super::backend::RawDevice;
-use crate::context::ContextOptions;
+use crate::context::{ContextOptions, Role};
 use crate::options::{FlashAttention, KvType, LoadMode, MetadataValue, Pooling, RopeScaling, SplitMode};
 use llama_sys as sys;
 use std::ffi::{CString, c_char};
@@ -173,7 +173,7 @@ fn copy_text(to: &mut [c_char; OVERRIDE_LENGTH + 1], from: &str) {
 }
 
 /// The parameters of a context; the caller has validated the options.
-pub(crate) fn context(options: &ContextOptions) -> sys::llama_context_params {
+pub(crate) fn context(options: &ContextOptions, role: &Role<'_>) -> sys::llama_context_params {
     // SAFETY: returns a struct of constants.
     let mut raw = unsafe { sys::llama_context_default_params() };
     raw.n_ctx = options.length_per_slot.saturating_mul(options.slots);
@@ -181,9 +181,12 @@ pub(crate) fn context(options: &ContextOptions) -> sys::llama_context_params {
     raw.n_ubatch = options.micro_batch.min(options.batch);
     raw.n_seq_max = options.slots;
     raw.n_rs_seq = options.snapshots;
-    // Every entry of a batch may ask for logits: that is what verifying a draft does.
-    raw.n_outputs_max = options.batch;
-    raw.n_outputs_max_per_seq = options.batch;
+    // Unless it is known better, every entry of a batch may ask for logits.
+    let outputs = if role.outputs == 0 { options.batch } else { role.outputs.min(options.batch) };
+    raw.n_outputs_max = outputs.saturating_mul(options.slots).min(options.batch);
+    raw.n_outputs_max_per_seq = outputs;
+    raw.ctx_type = if role.heads { sys::LLAMA_CONTEXT_TYPE_MTP } else { sys::LLAMA_CONTEXT_TYPE_DEFAULT };
+    raw.ctx_other = role.target.map_or(std::ptr::null_mut(), |target| target.raw().as_ptr());
     raw.n_threads = options.threads as i32;
     raw.n_threads_batch = options.batch_threads as i32;
     raw.rope_scaling_type = options.rope_scaling.raw();

@@ -3,12 +3,10 @@
 use super::status::{Failed, c_string, call};
 use crate::batch::Batch;
 use crate::context::Context;
-use crate::error::{DecodeError, Failure};
+use crate::error::DecodeError;
 use crate::spec::{Method, SpecConfig};
 use crate::token::{Slot, Token};
 use llama_sys as sys;
-use std::ffi::CString;
-use std::path::Path;
 use std::ptr::NonNull;
 
 #[derive(Debug)]
@@ -25,7 +23,15 @@ impl Drop for Handle {
 // SAFETY: the handle has no ties to a thread, and RawSpeculation is not Sync.
 unsafe impl Send for Handle {}
 
-/// Fields drop in this order: the handle keeps the addresses of both contexts.
+/// One of the two contexts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Target,
+    Draft,
+}
+
+/// Fields drop in this order: the handle keeps the addresses of both contexts, and the draft's context may use weights and
+/// memory of the target's.
 #[derive(Debug)]
 pub(crate) struct RawSpeculation {
     /// Nothing when the target decodes alone; then there is no draft either.
@@ -48,10 +54,10 @@ impl RawSpeculation {
             size_m: settings.draft,
             min_hits: settings.hits_min,
         };
-        let caches = [&config.ngram_cache.fixed, &config.ngram_cache.learned];
-        let [fixed, learned] = caches.map(|path| path.as_deref().map(c_path).transpose());
-        let (fixed, learned) = (fixed?, learned?);
-        let pointer = |path: &Option<CString>| path.as_ref().map_or(std::ptr::null(), |path| path.as_ptr());
+        let path = |path: &Option<std::path::PathBuf>| {
+            path.as_ref().map(|path| c_string(&path.to_string_lossy())).transpose().map_err(Failed::refused)
+        };
+        let cache = (path(&config.ngram_cache.fixed)?, path(&config.ngram_cache.learned)?);
         let mut params = sys::lsys_spec_params::default();
         let mut handle = std::ptr::null_mut();
         // SAFETY: the parameters point to live arrays and contexts; the contexts are stored beside the handle and outlive it.
@@ -67,8 +73,8 @@ impl RawSpeculation {
             params.draft_p_min = config.draft_model.probability_min;
             params.draft_probabilistic = config.draft_model.probabilistic;
             params.draft_backend_sampling = config.draft_model.sample_on_device;
-            params.ngram_cache_static = pointer(&fixed);
-            params.ngram_cache_dynamic = pointer(&learned);
+            params.ngram_cache_static = cache.0.as_ref().map_or(std::ptr::null(), |path| path.as_ptr());
+            params.ngram_cache_dynamic = cache.1.as_ref().map_or(std::ptr::null(), |path| path.as_ptr());
             params.ngram_mod_match = config.ngram_mod.lookup.into();
             params.ngram_mod_min = config.ngram_mod.min.into();
             params.ngram_mod_max = config.ngram_mod.max.into();
@@ -161,35 +167,52 @@ impl RawSpeculation {
         self.with(|handle| unsafe { sys::lsys_spec_accept(handle, slot.index() as i32, accepted) })
     }
 
-    /// Takes everything from a position on out of the draft's memory, if there is one.
-    pub(crate) fn remove_from_draft(&mut self, slot: Slot, from: u32) -> crate::error::Result<()> {
-        match &mut self.draft {
-            Some(draft) => draft.memory().remove(slot, from..),
-            None => Ok(()),
-        }
+    /// Forgets what the drafters noted of a slot whose memories are emptied.
+    pub(crate) fn forget(&mut self, slot: Slot) -> Result<(), Failed> {
+        // SAFETY: the handle is alive; the shim checks the slot.
+        self.with(|handle| unsafe { sys::lsys_spec_truncate(handle, slot.index() as i32, 0) })
     }
 
-    /// Takes everything from a position on out of both memories.
-    pub(crate) fn remove(&mut self, slot: Slot, from: u32) -> crate::error::Result<()> {
-        self.target.memory().remove(slot, from..)?;
-        self.remove_from_draft(slot, from)
+    /// Gives next-token heads the hidden state of the entry of the last batch that both memories end with.
+    pub(crate) fn seed(&mut self, slot: Slot, entry: usize) -> Result<(), Failed> {
+        let index = i32::try_from(entry).unwrap_or(i32::MAX);
+        // SAFETY: handle and target are alive; the shim checks slot and entry.
+        self.with(|handle| unsafe { sys::lsys_spec_seed(handle, slot.index() as i32, index) })
+    }
+
+    /// Takes everything from a position on out of a memory, if there is that side.
+    pub(crate) fn remove(&mut self, side: Side, slot: Slot, from: u32) -> crate::error::Result<()> {
+        self.side(side).map_or(Ok(()), |context| context.memory().remove(slot, from..))
+    }
+
+    /// Saves what `remove` cannot undo.
+    pub(crate) fn checkpoint(&mut self, side: Side, slot: Slot, data: &mut Vec<u8>) -> crate::error::Result<()> {
+        self.side(side).map_or(Ok(()), |context| context.memory().checkpoint(slot, data))
+    }
+
+    /// Makes a slot hold what it held at the checkpoint, which was taken when it ended before position `end`.
+    pub(crate) fn go_back(&mut self, side: Side, slot: Slot, data: &[u8], end: u32) -> crate::error::Result<()> {
+        self.side(side).map_or(Ok(()), |context| context.memory().go_back(slot, data, end))
     }
 
     /// Empties both memories; after a failure this makes the target usable again.
     pub(crate) fn clear(&mut self) -> crate::error::Result<()> {
         self.target.memory().clear()?;
-        self.draft.as_mut().map_or(Ok(()), |draft| draft.memory().clear())
+        match self.draft.as_mut().filter(|draft| !draft.raw().shares_memory()) {
+            Some(draft) => draft.memory().clear(),
+            None => Ok(()),
+        }
+    }
+
+    fn side(&mut self, side: Side) -> Option<&mut Context> {
+        match side {
+            Side::Target => Some(&mut self.target),
+            Side::Draft => self.draft.as_mut(),
+        }
     }
 }
 
 fn ids(tokens: &[Token]) -> *const sys::llama_token {
     // `Token` is a transparent i32, which is what llama_token is.
     tokens.as_ptr().cast()
-}
-
-/// A path as the shim takes it.
-fn c_path(path: &Path) -> Result<CString, Failed> {
-    let text = path.to_str().ok_or_else(|| Failure::new(format!("{} is not valid Unicode", path.display())));
-    let text = text.and_then(c_string);
-    text.map_err(|failure| Failed { status: sys::LSYS_INVALID, failure })
 }

@@ -1,20 +1,22 @@
 //! Generating text with one sequence: plain or speculative, the same text either way.
 
+mod build;
+mod engine;
 mod event;
 mod round;
 mod stop;
 
+pub use build::GeneratorBuilder;
 pub use event::{Event, StopReason};
 pub use round::Generation;
 
-use crate::context::{Context, ContextOptions};
+use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::ffi::speculation::RawSpeculation;
-use crate::memory::Rollback;
 use crate::model::Model;
 use crate::sample::{Sampler, SamplerOptions};
-use crate::spec::{Method, SpecConfig, Speculation, Stats};
-use crate::token::{Slot, Token};
+use crate::spec::{SpecConfig, Speculation, Stats};
+use crate::token::Token;
+use engine::Engine;
 
 /// Generates text, one request after the other, and keeps what two requests in a row have in common.
 ///
@@ -35,10 +37,9 @@ use crate::token::{Slot, Token};
 /// ```
 #[derive(Debug)]
 pub struct Generator {
-    engine: RawSpeculation,
+    engine: Engine,
     config: SpecConfig,
     speculation: Speculation,
-    rollback: Rollback,
     /// What the memories hold, in order. Not to be relied on while `dirty`.
     history: Vec<Token>,
     /// A round failed, so the memories are emptied before the next generation.
@@ -46,108 +47,10 @@ pub struct Generator {
     stats: Stats,
 }
 
-/// How a [`Generator`] is made.
-#[derive(Debug)]
-pub struct GeneratorBuilder<'m> {
-    target: &'m Model,
-    draft: Option<&'m Model>,
-    config: Option<SpecConfig>,
-    context: ContextOptions,
-    draft_context: Option<ContextOptions>,
-}
-
-impl GeneratorBuilder<'_> {
-    /// The methods of speculation. Default: the draft model if there is one, else none.
-    pub fn speculation(mut self, config: SpecConfig) -> Self {
-        self.config = Some(config);
-        self
-    }
-
-    /// Options of the target's context. One slot is used, whatever they say.
-    pub fn context(mut self, options: ContextOptions) -> Self {
-        self.context = options;
-        self
-    }
-
-    /// Options of the draft's context, such as its threads. It always gets the room of the target's. Default: as the target's.
-    pub fn draft_context(mut self, options: ContextOptions) -> Self {
-        self.draft_context = Some(options);
-        self
-    }
-
-    /// Makes the contexts and the drafters.
-    ///
-    /// # Errors
-    /// [`Error::Speculation`] when the methods cannot be had with these models, with the reason; else as [`Model::context`].
-    pub fn build(self) -> Result<Generator> {
-        let default = if self.draft.is_some() { SpecConfig::new([Method::DraftSimple]) } else { SpecConfig::off() };
-        let config = self.config.unwrap_or(default);
-        config.validate()?;
-        let impossible = |reason: &str| Error::Speculation { method: config.names(), reason: reason.to_owned() };
-        if let Some(method) =
-            config.methods.iter().find(|method| !method.is_lookup() && **method != Method::DraftSimple)
-        {
-            let reason = "drafting from the target's hidden states is not available for single generations";
-            return Err(Error::Speculation { method: method.to_string(), reason: reason.into() });
-        }
-        match (self.draft, config.needs_draft()) {
-            (None, true) => return Err(impossible("it needs a draft model, and none was given")),
-            (Some(_), false) if !config.is_off() => {
-                return Err(impossible(
-                    "a draft model was given, but none of the methods uses it; add draft-simple or leave it out",
-                ));
-            }
-            _ => {}
-        }
-        let options = self.context.slots(1);
-        let mut target = self.target.context(&options)?;
-        let rollback = target.probe_rollback()?;
-        let engine = if config.is_off() {
-            RawSpeculation::plain(target)
-        } else {
-            if rollback != Rollback::Partial {
-                return Err(impossible(
-                    "rejected tokens cannot be taken out of this target's memory one by one (it is recurrent or hybrid)",
-                ));
-            }
-            let draft = self.draft.map(|draft| {
-                let own = self.draft_context.unwrap_or_else(|| options.clone()).slots(1);
-                draft.context(&own.length_per_slot(target.length_per_slot()).batch(target.batch_size()))
-            });
-            let mut draft = draft.transpose()?;
-            if let Some(draft) = &mut draft
-                && draft.probe_rollback()? != Rollback::Partial
-            {
-                return Err(impossible("the draft model is recurrent or hybrid: what it drafted cannot be taken back"));
-            }
-            let engine = RawSpeculation::new(target, draft, &config);
-            engine.map_err(|failed| impossible(&failed.failure.to_string()))?
-        };
-        let speculation =
-            Speculation { requested: config.methods.clone(), effective: in_order(&config.methods), reason: None };
-        tracing::info!(requested = %config.names(), active = speculation.is_active(), "speculation");
-        let (history, stats) = (Vec::new(), Stats::default());
-        Ok(Generator { engine, config, speculation, rollback, history, dirty: false, stats })
-    }
-}
-
-impl<'m> GeneratorBuilder<'m> {
-    /// A draft model of the same vocabulary, for `draft-simple`.
-    pub fn draft(mut self, draft: &'m Model) -> Self {
-        self.draft = Some(draft);
-        self
-    }
-}
-
-/// The methods in the order in which they are asked, each once.
-fn in_order(methods: &[Method]) -> Vec<Method> {
-    Method::ALL.into_iter().filter(|method| methods.contains(method)).collect()
-}
-
 impl Generator {
     /// Options for generating with this target.
     pub fn builder(target: &Model) -> GeneratorBuilder<'_> {
-        GeneratorBuilder { target, draft: None, config: None, context: ContextOptions::default(), draft_context: None }
+        GeneratorBuilder::new(target)
     }
 
     /// The target.
@@ -208,14 +111,15 @@ impl Generator {
     fn keep_common_prefix(&mut self, prompt: &[Token]) -> Result<()> {
         let common =
             self.history.iter().zip(&prompt[..prompt.len() - 1]).take_while(|(had, wanted)| had == wanted).count();
-        let cut = common < self.history.len();
-        if self.dirty || (cut && (common == 0 || self.rollback != Rollback::Partial)) {
+        if self.dirty {
             self.engine.clear()?;
             self.history.clear();
             self.dirty = false;
-        } else if cut {
-            self.engine.remove(Slot::FIRST, common as u32)?;
-            self.history.truncate(common);
+        } else if common < self.history.len() {
+            self.dirty = true;
+            let left = self.engine.cut(&self.history, common)?;
+            self.history.truncate(left);
+            self.dirty = false;
         }
         Ok(())
     }

@@ -44,6 +44,8 @@ struct Buffers {
     rows: Vec<usize>,
     draft: Vec<Token>,
     verified: Vec<Token>,
+    /// What stays in the memories when tokens are taken back.
+    kept: Vec<Token>,
 }
 
 impl<'g> Generation<'g> {
@@ -134,17 +136,15 @@ impl<'g> Generation<'g> {
         if std::mem::replace(&mut self.begun, true) || self.generator.engine.is_plain() {
             return;
         }
-        let begun = self.generator.engine.begin(Slot::FIRST, &self.generator.history);
-        begun.unwrap_or_else(|failed| {
-            self.generator.stop_speculating("the drafter refused the prompt", &failed.failure)
-        });
+        let begun = self.generator.engine.begin(&self.generator.history);
+        begun.unwrap_or_else(|failure| self.generator.stop_speculating("the drafter refused the prompt", &failure));
     }
 
     /// Shows the drafters what the target has decoded.
     fn follow(&mut self) {
         let followed = self.generator.engine.follow();
-        followed.unwrap_or_else(|failed| {
-            self.generator.stop_speculating("the drafter could not follow the target", &failed.failure)
+        followed.unwrap_or_else(|failure| {
+            self.generator.stop_speculating("the drafter could not follow the target", &failure)
         });
     }
 
@@ -156,6 +156,9 @@ impl<'g> Generation<'g> {
         self.generator.dirty = true;
 
         let drafting = round.elapsed();
+        if drafted > 0 {
+            self.generator.engine.prepare(position as u32)?;
+        }
         let Buffers { batch, rows, draft, .. } = &mut self.buffers;
         batch.clear();
         rows.clear();
@@ -174,13 +177,11 @@ impl<'g> Generation<'g> {
 
         if let Some(method) = by {
             self.stats.count_draft(method, drafted, accepted);
-            let told = self.generator.engine.accept(Slot::FIRST, accepted);
-            told.unwrap_or_else(|failed| {
-                self.generator.stop_speculating("the drafter refused the outcome", &failed.failure)
-            });
+            let told = self.generator.engine.accept(accepted);
+            told.unwrap_or_else(|failure| self.generator.stop_speculating("the drafter refused the outcome", &failure));
         }
         if accepted < drafted {
-            self.generator.engine.remove(Slot::FIRST, (position + 1 + accepted) as u32)?;
+            self.take_back(position as u32, accepted)?;
         }
         self.remember(accepted);
         self.generator.dirty = false;
@@ -204,29 +205,36 @@ impl<'g> Generation<'g> {
         if generator.engine.is_plain() {
             return None;
         }
-        let target = generator.engine.target();
+        let (target, longest) = (generator.engine.target(), generator.engine.longest_draft());
         let room = (target.length_per_slot() as usize).saturating_sub(position + 1);
-        let limit =
-            (generator.config.draft_max as usize).min(room).min(self.budget - 1).min(target.batch_size() as usize - 1);
+        let fits = target.batch_size() as usize - 1;
+        let limit = (generator.config.draft_max as usize).min(room).min(self.budget - 1).min(fits).min(longest);
         if limit == 0 {
             return None;
         }
         let draft = &mut self.buffers.draft;
-        let drafted = generator.engine.draft(Slot::FIRST, position as u32, self.last, limit as u32, draft);
-        // The draft's memory now holds its guesses; they are computed again together with the target's batch.
-        let cleared = generator.engine.remove_from_draft(Slot::FIRST, position as u32);
-        match (drafted, cleared) {
-            (Ok(method), Ok(())) => return method,
-            (Err(failed), _) => generator.stop_speculating("the drafter failed", &failed.failure),
-            (_, Err(error)) => {
-                generator.stop_speculating(
-                    "the draft's memory is out of step",
-                    &crate::error::Failure::new(error.to_string()),
-                );
+        match generator.engine.draft(position as u32, self.last, limit as u32, draft) {
+            Ok(method) => method,
+            Err(failure) => {
+                generator.stop_speculating("the drafter failed", &failure);
+                self.buffers.draft.clear();
+                None
             }
         }
-        self.buffers.draft.clear();
-        None
+    }
+
+    /// Takes the rejected tokens of the draft out of the memories.
+    fn take_back(&mut self, position: u32, accepted: usize) -> Result<()> {
+        let Buffers { draft, kept, .. } = &mut self.buffers;
+        kept.clear();
+        kept.push(self.last);
+        kept.extend_from_slice(&draft[..accepted]);
+        let generator = &mut *self.generator;
+        generator.engine.take_back(position, kept)?;
+        if let Err(failure) = generator.engine.take_back_draft(position, kept.len()) {
+            generator.stop_speculating("the draft's memory is out of step", &failure);
+        }
+        Ok(())
     }
 
     /// Takes what is in the memories now into the history.
@@ -236,10 +244,8 @@ impl<'g> Generation<'g> {
         history.push(self.last);
         history.extend_from_slice(&self.buffers.draft[..accepted]);
         self.last = self.buffers.verified[accepted];
-        let extended = self.generator.engine.extend(Slot::FIRST, &self.generator.history[before..]);
-        extended.unwrap_or_else(|failed| {
-            self.generator.stop_speculating("the drafter refused the tokens", &failed.failure)
-        });
+        let extended = self.generator.engine.extend(&self.generator.history[before..]);
+        extended.unwrap_or_else(|failure| self.generator.stop_speculating("the drafter refused the tokens", &failure));
     }
 
     /// Turns the verified tokens into events, up to the one that ends the text.
