@@ -193,8 +193,8 @@ fn other_architectures_answer_as_the_llama_whose_text_they_have() {
 
 #[test]
 fn transformers_are_described_as_what_they_are() {
-    use llama_spec::file::{Kind, LayerKind, ModelFile};
     use LayerKind::{Attention, SlidingWindow};
+    use llama_spec::file::{Kind, LayerKind, ModelFile};
     for (name, kind, layers) in [
         ("qwen2", Kind::Generative, &[Attention; 3][..]),
         ("qwen3", Kind::Generative, &[Attention; 3]),

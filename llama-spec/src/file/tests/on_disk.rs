@@ -25,13 +25,16 @@ impl Drop for Folder {
 
 #[test]
 fn all_models_of_the_zoo_are_without_defects() {
+    // What the zoo has of files that llama.cpp does not load for what their headers say.
+    const DEFECTIVE: [&str; 2] = ["vocabulary", "dspark-no-block-size"];
     for named in zoo::named() {
         if named.name.starts_with("bench") {
             continue;
         }
         let file = ModelFile::open(zoo::file(named.name)).unwrap();
         let description = file.description();
-        assert_eq!(description.defects, [], "{}", named.name);
+        let (name, defects) = (named.name, &description.defects);
+        assert_eq!(defects.is_empty(), !DEFECTIVE.contains(&name), "{name}: {defects:?}");
     }
 }
 
