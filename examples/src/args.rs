@@ -1,17 +1,18 @@
 //! The arguments that both programs take.
 
-mod parse;
+pub(crate) mod parse;
 
 pub use parse::Methods;
 
 use crate::colour::ColourChoice;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use llama_spec::Model;
+use llama_spec::compat::Conditions;
 use llama_spec::context::ContextOptions;
+use llama_spec::file::ModelFile;
 use llama_spec::options::GpuLayers;
 use llama_spec::sample::SamplerOptions;
-use llama_spec::spec::{Method, SpecConfig};
+use llama_spec::spec::SpecConfig;
 use std::path::PathBuf;
 
 /// The longest context that is taken without being asked for, in tokens: memory grows with it.
@@ -25,7 +26,7 @@ pub struct ModelArgs {
     #[arg(short, long, value_name = "FILE")]
     pub model: PathBuf,
 
-    /// A smaller model with the same vocabulary, to draft tokens
+    /// A model that drafts tokens for it: a smaller one with the same vocabulary, or heads made for it
     #[arg(short, long, value_name = "FILE")]
     pub draft: Option<PathBuf>,
 
@@ -56,10 +57,9 @@ pub struct ModelArgs {
 }
 
 impl ModelArgs {
-    /// The options of the target's context.
-    pub fn context_options(&self, target: &Model) -> ContextOptions {
-        let trained = target.trained_context();
-        let usual = if trained == 0 { DEFAULT_CONTEXT } else { trained.min(DEFAULT_CONTEXT) };
+    /// The options of the context of a target that was trained for this many tokens.
+    pub fn context_options(&self, trained: Option<u32>) -> ContextOptions {
+        let usual = trained.filter(|trained| *trained > 0).unwrap_or(DEFAULT_CONTEXT).min(DEFAULT_CONTEXT);
         let options = ContextOptions::default()
             .length_per_slot(self.context.unwrap_or(usual))
             .batch(self.batch)
@@ -75,13 +75,14 @@ impl ModelArgs {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Speculation")]
 pub struct SpecArgs {
-    /// How to draft: names of llama.cpp separated by commas, or `none` [default: draft-simple with --draft, otherwise
-    /// ngram-mod]
+    /// How to draft: names of llama.cpp separated by commas, or `none` [default: what the files are made for]
     ///
-    /// ngram-simple, ngram-map-k, ngram-map-k4v, ngram-mod and ngram-cache look up what followed the same words earlier in
-    /// the text and need nothing else. draft-simple asks the model of --draft. Of several methods the first that has a
-    /// draft is taken. The text stays the same with any of them.
-    /// [default: draft-simple with --draft, otherwise ngram-mod]
+    /// Without this option the kind of the draft decides: a small model of the same vocabulary (draft-simple), MTP heads
+    /// or a Gemma 4 assistant (draft-mtp), an EAGLE-3, DFlash or DSpark draft. Without a draft, the model's own MTP heads
+    /// are used if it has them, and otherwise ngram-mod, which looks up what followed the same words earlier in the text,
+    /// as ngram-simple, ngram-map-k, ngram-map-k4v and ngram-cache do. Of several methods the first that has a draft is
+    /// taken. The text stays the same with any of them. What cannot work is refused before anything is loaded.
+    /// [default: what the files are made for]
     #[arg(short, long, value_name = "METHODS")]
     pub spec: Option<Methods>,
 
@@ -91,43 +92,30 @@ pub struct SpecArgs {
 }
 
 impl SpecArgs {
-    /// Whether methods and models go together, as far as it is known before anything is loaded.
-    ///
-    /// # Errors
-    /// A sentence with what to change.
-    pub fn check(&self, has_draft: bool) -> Result<(), String> {
-        let methods = self.methods(has_draft);
-        if methods.0.contains(&Method::DraftSimple) && !has_draft {
-            return Err("--spec draft-simple needs a draft model: give one with --draft FILE".into());
+    /// The methods asked for, or what fits the files, with the lengths asked for. Not checked yet.
+    pub fn config(&self, target: &ModelFile, draft: Option<&ModelFile>, conditions: &Conditions) -> SpecConfig {
+        let config = match &self.spec {
+            Some(methods) => SpecConfig::new(methods.0.clone()),
+            None => SpecConfig::choose(target, draft, conditions),
+        };
+        match self.draft_max {
+            Some(longest) => with_longest(config, longest),
+            None => config,
         }
-        if has_draft && !methods.0.is_empty() && methods.0.iter().all(|method| method.is_lookup()) {
-            return Err(format!(
-                "--spec {methods} does not use the model of --draft: add draft-simple, or leave --draft out"
-            ));
-        }
-        Ok(())
     }
+}
 
-    /// The methods: those asked for, or the default.
-    pub fn methods(&self, has_draft: bool) -> Methods {
-        let usual = if has_draft { Method::DraftSimple } else { Method::NgramMod };
-        self.spec.clone().unwrap_or_else(|| Methods(vec![usual]))
+/// The configuration with no draft longer than this.
+fn with_longest(mut config: SpecConfig, longest: u32) -> SpecConfig {
+    config.draft_max = longest;
+    config.draft_model.max = longest;
+    // A lookup shorter than what it looks up would find nothing; what is too long is cut to `draft_max`.
+    let long = longest as u16;
+    for map in [&mut config.ngram_simple, &mut config.ngram_map_k, &mut config.ngram_map_k4v] {
+        map.draft = long.max(map.lookup);
     }
-
-    /// The settings for these methods.
-    pub fn config(&self, methods: Methods) -> SpecConfig {
-        let mut config = SpecConfig::new(methods.0);
-        let Some(longest) = self.draft_max else { return config };
-        config.draft_max = longest;
-        config.draft_model.max = longest;
-        // A lookup shorter than what it looks up would find nothing; what is too long is cut to `draft_max`.
-        let long = longest as u16;
-        for map in [&mut config.ngram_simple, &mut config.ngram_map_k, &mut config.ngram_map_k4v] {
-            map.draft = long.max(map.lookup);
-        }
-        config.ngram_mod.max = long.max(config.ngram_mod.min);
-        config
-    }
+    config.ngram_mod.max = long.max(config.ngram_mod.min);
+    config
 }
 
 /// How tokens are chosen, apart from the temperature, whose default is not the same in both programs.

@@ -3,7 +3,10 @@
 use crate::output::note;
 use clap::Parser;
 use console::style;
+use llama_spec::compat::Incompatible;
+use llama_spec::file::Kind;
 use std::io;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Why a program ends without having done its work.
@@ -18,6 +21,18 @@ pub enum Failure {
     /// A refusal of the library.
     #[error("{}", with_advice(.0))]
     Library(#[from] llama_spec::Error),
+    /// A file that is no model, or one that cannot be loaded.
+    #[error("cannot use {} ({kind}) as a model: {place}: {why}", path.display())]
+    NoModel {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        kind: Kind,
+        /// The metadata key or the tensor that is wrong.
+        place: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A text could not be read.
     #[error("cannot read {from}: {source}")]
     Input {
@@ -43,9 +58,18 @@ pub enum Failure {
     /// Ctrl-C.
     #[error("interrupted")]
     Interrupted,
+    /// Files that do not work together; the report was written. The exit status.
+    #[error("see the report")]
+    Verdict(u8),
     /// Something that was already told when it happened.
     #[error("see above")]
     Told,
+}
+
+impl From<Incompatible> for Failure {
+    fn from(why: Incompatible) -> Self {
+        Self::Library(why.into())
+    }
 }
 
 impl Failure {
@@ -57,11 +81,18 @@ impl Failure {
         }
     }
 
-    /// The exit status: 2 for wrong usage, 130 for Ctrl-C as shells have it, 0 when the reader left, otherwise 1.
+    /// The exit status: 2 for wrong usage, 3 for files and settings that do not go together, 4 for a file that is no model,
+    /// 130 for Ctrl-C as shells have it, 0 when the reader left, otherwise 1.
     pub fn status(&self) -> u8 {
         use llama_spec::Error;
         match self {
             Self::Usage(_) | Self::Library(Error::Setting { .. } | Error::UnknownMethod { .. }) => 2,
+            Self::Library(Error::Incompatible(_) | Error::Speculation { .. }) => 3,
+            Self::Verdict(status) => *status,
+            Self::NoModel { .. } => 4,
+            Self::Library(
+                Error::File { .. } | Error::NotGguf { .. } | Error::BrokenFile { .. } | Error::Load { .. },
+            ) => 4,
             Self::Interrupted | Self::Library(Error::LoadCancelled { .. }) => 130,
             Self::BrokenPipe => 0,
             _ => 1,
@@ -73,9 +104,14 @@ impl Failure {
         matches!(self, Self::Output(_) | Self::BrokenPipe | Self::Input { .. } | Self::Interrupted)
     }
 
-    /// Says it on standard error, on one line; nothing for what the user did on purpose.
+    /// Says it on standard error, on one line, and each check that failed on one more; nothing for what the user did on
+    /// purpose.
     pub fn tell(&self) {
-        if !matches!((self, self.status()), (Self::Told, _) | (_, 0 | 130)) {
+        if let Self::Library(llama_spec::Error::Incompatible(why)) = self {
+            tell("speculation is not possible with these files and settings");
+            return why.checks.iter().for_each(|check| note(&format!("  {}", one_line(&check.to_string()))));
+        }
+        if !matches!((self, self.status()), (Self::Told | Self::Verdict(_), _) | (_, 0 | 130)) {
             tell(&self.to_string());
         }
     }
@@ -113,7 +149,8 @@ pub fn start<A: Parser>(run: impl FnOnce(A) -> Result<(), Failure>) -> ExitCode 
     }
 }
 
-fn tell(sentence: &str) {
+/// Says what is wrong on standard error.
+pub(crate) fn tell(sentence: &str) {
     note(&format!("{} {}", style("error:").red().bold().for_stderr(), one_line(sentence)));
 }
 
@@ -138,7 +175,6 @@ pub fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
 
     #[test]
     fn errors_stay_on_one_line() {
@@ -153,6 +189,8 @@ mod tests {
             (Failure::Usage("x".into()), 2),
             (setting.into(), 2),
             (llama_spec::Error::EmptyPrompt.into(), 1),
+            (Incompatible { checks: Vec::new() }.into(), 3),
+            (llama_spec::Error::NotGguf { path: PathBuf::new(), found: "a text".into() }.into(), 4),
             (cancelled.into(), 130),
             (Failure::Interrupted, 130),
             (Failure::output(io::ErrorKind::BrokenPipe.into()), 0),

@@ -1,9 +1,10 @@
-//! What the programs `generate` and `chat` have in common: arguments, loading with progress, output, errors.
+//! What the programs `inspect`, `generate` and `chat` have in common: arguments, loading with progress, output, errors.
 
 pub mod args;
 pub mod chat;
 pub mod colour;
 pub mod failure;
+pub mod inspect;
 pub mod interrupt;
 pub mod load;
 pub mod logging;

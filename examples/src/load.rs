@@ -1,13 +1,15 @@
-//! From arguments to something that generates: models with progress bars, contexts, drafters.
+//! From arguments to something that generates: files checked, models loaded with progress bars, contexts, drafters.
 
 use crate::args::{Methods, ModelArgs, SpecArgs};
 use crate::failure::{Failure, one_line};
 use crate::interrupt;
 use crate::output::note;
 use crate::progress::Progress;
+use llama_spec::compat::Conditions;
+use llama_spec::file::{Kind, ModelFile};
 use llama_spec::options::GpuLayers;
 use llama_spec::spec::{Method, SpecConfig, Speculation};
-use llama_spec::{Device, Error, Generator, Model};
+use llama_spec::{Device, Generator, Model};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -16,8 +18,17 @@ use std::time::{Duration, Instant};
 pub struct Models {
     args: ModelArgs,
     progress: Progress,
+    files: Files,
     target: Model,
     draft: Option<Model>,
+}
+
+/// What the files say before their weights are read.
+#[derive(Debug)]
+struct Files {
+    target: ModelFile,
+    draft: Option<ModelFile>,
+    conditions: Conditions,
 }
 
 /// A generator, and what came of speculation.
@@ -25,24 +36,30 @@ pub struct Models {
 pub struct Engine {
     /// The generator.
     pub generator: Generator,
-    /// Set when the default method cannot be had with this model, so that it decodes without.
-    fallback: Option<Speculation>,
+    /// What was asked for, what was chosen and why.
+    planned: Speculation,
     /// How long it took to load the models and to make this.
     pub load: Duration,
 }
 
 impl Models {
-    /// Loads the target. Says so if the program could use a GPU and there is none.
+    /// Looks at the files and at what these arguments ask for, and loads the target. Says so if the program could use a GPU
+    /// and there is none.
     ///
     /// # Errors
-    /// What the library refuses.
-    pub fn load(args: &ModelArgs, progress: Progress) -> Result<Self, Failure> {
+    /// What the library refuses; files that do not go together are refused before anything is loaded.
+    pub fn load(args: &ModelArgs, spec: &SpecArgs, progress: Progress) -> Result<Self, Failure> {
         interrupt::running();
+        let files = Files::open(args)?;
+        let config = files.plan(spec, files.draft.as_ref())?;
         if let Some(missing) = missing_gpu(args.gpu_layers)? {
             note(&missing);
         }
-        let target = load("model", &args.model, args.gpu_layers, progress)?;
-        Ok(Self { args: args.clone(), progress, target, draft: None })
+        // Heads of the target's own are also loaded when nothing speaks against using them later.
+        let own_heads = files.target.kind() == Kind::GenerativeWithMtp && files.draft.is_none();
+        let mtp = own_heads && (spec.spec.is_none() || config.methods.contains(&Method::DraftMtp));
+        let target = load("model", &args.model, args.gpu_layers, mtp, progress)?;
+        Ok(Self { args: args.clone(), progress, files, target, draft: None })
     }
 
     /// The model that decides.
@@ -51,52 +68,96 @@ impl Models {
     }
 
     /// Makes contexts and drafters for what these arguments ask for. If they ask for nothing and the default cannot be had
-    /// with this model, it decodes without speculation, and the reason is kept.
+    /// with this model, another one or none takes its place, and the reason is kept.
     ///
     /// # Errors
     /// What the library refuses.
     pub fn engine(&mut self, spec: &SpecArgs) -> Result<Engine, Failure> {
-        let start = Instant::now();
-        let has_draft = self.args.draft.is_some();
-        let (methods, asked) = (spec.methods(has_draft), spec.spec.is_some() || has_draft);
-        let requested = methods.0.clone();
-        match self.generator(spec.config(methods)) {
-            Ok(generator) => Ok(Engine { generator, fallback: None, load: start.elapsed() }),
-            Err(Failure::Library(Error::Speculation { reason, .. })) if !asked => {
-                let generator = self.generator(SpecConfig::off())?;
-                let fallback = Speculation { requested, effective: Vec::new(), reason: Some(reason) };
-                Ok(Engine { generator, fallback: Some(fallback), load: start.elapsed() })
-            }
-            Err(failure) => Err(failure),
-        }
+        let config = self.files.plan(spec, self.files.draft.as_ref())?;
+        self.build(config)
     }
 
-    fn generator(&mut self, config: SpecConfig) -> Result<Generator, Failure> {
-        if config.methods.contains(&Method::DraftSimple)
+    /// As [`Models::engine`], for methods chosen while running: a draft that none of them uses is left aside.
+    ///
+    /// # Errors
+    /// What the library refuses.
+    pub fn engine_with(&mut self, spec: &SpecArgs) -> Result<Engine, Failure> {
+        let uses_draft = spec.spec.as_ref().is_none_or(|methods| methods.0.iter().any(|method| !method.is_lookup()));
+        let config = self.files.plan(spec, self.files.draft.as_ref().filter(|_| uses_draft))?;
+        self.build(config)
+    }
+
+    fn build(&mut self, config: SpecConfig) -> Result<Engine, Failure> {
+        let start = Instant::now();
+        if config.needs_draft()
             && self.draft.is_none()
             && let Some(file) = &self.args.draft
         {
             let layers = self.args.draft_gpu_layers.unwrap_or(self.args.gpu_layers);
-            self.draft = Some(load("draft", file, layers, self.progress)?);
+            let mtp = config.methods.contains(&Method::DraftMtp);
+            self.draft = Some(load("draft", file, layers, mtp, self.progress)?);
         }
-        let options = self.args.context_options(&self.target);
+        let options = self.args.context_options(self.files.target.description().trained_context);
         let mut builder = Generator::builder(&self.target).context(options);
         if let Some(draft) = self.draft.as_ref().filter(|_| config.needs_draft()) {
             builder = builder.draft(draft);
         }
-        Ok(builder.speculation(config).build()?)
+        let planned = config.speculation();
+        let generator = builder.speculation(config).build()?;
+        Ok(Engine { generator, planned, load: start.elapsed() })
+    }
+}
+
+impl Files {
+    fn open(args: &ModelArgs) -> Result<Self, Failure> {
+        let target = open(&args.model)?;
+        let draft = args.draft.as_deref().map(open).transpose()?;
+        let conditions = Conditions::from(&args.context_options(target.description().trained_context));
+        Ok(Self { target, draft, conditions })
+    }
+
+    /// How these arguments speculate: what they ask for must be possible, and otherwise something is found.
+    fn plan(&self, spec: &SpecArgs, draft: Option<&ModelFile>) -> Result<SpecConfig, Failure> {
+        let Self { target, conditions, .. } = self;
+        let config = spec.config(target, draft, conditions);
+        match spec.spec.is_some() || draft.is_some() {
+            true => Ok(config.check(target, draft, conditions)?),
+            false => Ok(config.or_degrade(target, draft, conditions)),
+        }
+    }
+}
+
+/// Opens a file that llama.cpp can load, as far as its header tells.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn open(path: &Path) -> Result<ModelFile, Failure> {
+    let file = ModelFile::open(path)?;
+    match file.description().defects.first() {
+        None => Ok(file),
+        Some(defect) => Err(Failure::NoModel {
+            path: path.to_owned(),
+            kind: file.kind(),
+            place: defect.place.clone(),
+            why: defect.why.clone(),
+        }),
     }
 }
 
 impl Engine {
     /// What speculation came to.
     pub fn speculation(&self) -> &Speculation {
-        self.fallback.as_ref().unwrap_or_else(|| self.generator.speculation())
+        match self.generator.speculation() {
+            // Something failed while generating.
+            now if now.reason.is_some() => now,
+            _ => &self.planned,
+        }
     }
 
     /// Says why there is no speculation, if there should be one.
     pub fn reason(&self) -> Option<String> {
-        let reason = self.speculation().reason.as_deref()?;
+        let speculation = self.speculation();
+        let reason = speculation.reason.as_deref().filter(|_| !speculation.is_active())?;
         Some(format!("generating without speculation: {}", one_line(reason)))
     }
 }
@@ -106,9 +167,9 @@ pub fn names(methods: &[Method]) -> String {
     Methods(methods.to_vec()).to_string()
 }
 
-fn load(what: &str, file: &Path, layers: GpuLayers, progress: Progress) -> Result<Model, Failure> {
+fn load(what: &str, file: &Path, layers: GpuLayers, mtp: bool, progress: Progress) -> Result<Model, Failure> {
     let (bar, step) = progress.load(what, file);
-    let loaded = Model::builder(file).gpu_layers(layers).on_progress(step).load();
+    let loaded = Model::builder(file).gpu_layers(layers).mtp(mtp).on_progress(step).load();
     bar.finish_and_clear();
     Ok(loaded?)
 }

@@ -154,3 +154,37 @@ fn every_kind_of_draft_is_recognised_or_refused() {
         assert_eq!(chosen(target, draft), expected, "{target} with {draft}");
     }
 }
+
+#[test]
+fn what_is_no_model_is_told_as_what_it_is() {
+    for name in [
+        "encoder",
+        "embedding",
+        "embedding-causal",
+        "reranker",
+        "encoder-decoder",
+        "encoder-of-t5",
+        "diffusion",
+        "lora",
+        "control-vector",
+        "projector",
+        "importance-matrix",
+        "vocabulary",
+    ] {
+        let file = open(name);
+        let as_draft = SpecConfig::auto(&open("target"), Some(&file)).unwrap_err();
+        let as_target = SpecConfig::auto(&file, None).unwrap_err();
+        assert_eq!((codes(&as_draft)[0], codes(&as_target)[0]), ("draft-kind", "target-kind"), "{name}");
+        for why in [&as_draft, &as_target] {
+            // The file of a vocabulary cannot be loaded either.
+            assert!(codes(why)[1..].iter().all(|code| code.ends_with("-defect")), "{name}: {why}");
+            assert!(why.checks[0].message.contains(&file.kind().to_string()), "{name}: {why}");
+        }
+    }
+}
+
+#[test]
+fn real_sizes_are_judged_from_their_headers() {
+    assert_eq!(chosen("huge", "huge-draft"), Ok(Method::DraftSimple));
+    assert_eq!(chosen("target", "huge-draft"), Err("vocab-size".to_owned()));
+}

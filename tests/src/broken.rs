@@ -1,4 +1,12 @@
-//! Files that are no model, or not a whole one: what a loader must refuse with an error.
+//! Files that are no model, or not a whole one: what a loader must refuse with an error; and files with one part changed,
+//! which a loader must survive.
+
+mod image;
+mod mutate;
+mod values;
+
+pub use image::{Content, Encoded, Entry, Image, Info};
+pub use mutate::{Case, cases, may_end_the_process};
 
 use std::{
     fs, io,
@@ -97,6 +105,27 @@ mod tests {
         }
         assert!(!dir.path().join("part-missing").join(split_name("model", 1, 3)).exists());
         assert!(dir.path().join("second-part").join(split_name("model", 0, 3)).exists());
+    }
+
+    #[test]
+    fn an_image_is_the_file() {
+        let model = Llama::target(1);
+        let encoded = Image::of(&model.gguf()).encode();
+        assert!(encoded.bytes == fs::read(model.cached().unwrap()).unwrap());
+        assert!(encoded.boundaries.windows(2).all(|pair| pair[0].1 <= pair[1].1));
+        assert_eq!(encoded.boundaries.last().unwrap().1, encoded.bytes.len());
+    }
+
+    #[test]
+    fn cases_differ_from_each_other() {
+        let draft = Llama::target(1).eagle3(0.8);
+        let (mut names, mut contents) = (HashSet::new(), HashSet::new());
+        for case in cases(&crate::zoo::Described::gguf(&draft)) {
+            assert!(contents.insert(crate::rng::fnv1a(&case.bytes)), "{} is another case", case.name);
+            assert!(names.insert(case.name.clone()), "{} twice", case.name);
+        }
+        println!("{} cases", names.len());
+        assert!(names.len() > 1000, "{}", names.len());
     }
 
     #[test]

@@ -54,6 +54,16 @@ impl<'a> Gguf<'a> {
         self
     }
 
+    /// The metadata added so far.
+    pub fn metadata(&self) -> &[(String, Value)] {
+        &self.metadata
+    }
+
+    /// The alignment of tensor data in bytes.
+    pub fn alignment(&self) -> u32 {
+        self.alignment.unwrap_or(DEFAULT_ALIGNMENT)
+    }
+
     /// The tensors added so far.
     pub fn tensors(&self) -> &[Tensor<'a>] {
         &self.tensors
@@ -120,7 +130,7 @@ impl<'a> Gguf<'a> {
     }
 
     fn padded(&self, size: u64) -> u64 {
-        size.next_multiple_of(u64::from(self.alignment.unwrap_or(DEFAULT_ALIGNMENT)))
+        size.next_multiple_of(u64::from(self.alignment()))
     }
 }
 

@@ -20,6 +20,7 @@
 
 pub mod broken;
 pub mod gguf;
+pub mod mutate;
 pub mod rng;
 pub mod vocab;
 pub mod zoo;

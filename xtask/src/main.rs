@@ -3,6 +3,7 @@
 mod bindings;
 mod cuda;
 mod demo;
+mod fuzz;
 mod memcheck;
 mod model;
 mod programs;
@@ -77,6 +78,11 @@ enum Command {
     CudaCheck(cuda::Options),
     /// Look for memory errors and leaks with AddressSanitizer (Linux, GCC; builds llama.cpp once more)
     Memcheck,
+    /// Read a million broken headers: no panic, no long wait, no memory beyond their size
+    ///
+    /// The same headers each time. With `--fuzzer`, new ones without end: cargo-fuzz (cargo install cargo-fuzz) and a
+    /// nightly toolchain are needed.
+    Fuzz(fuzz::Options),
 }
 
 fn main() -> ExitCode {
@@ -109,6 +115,7 @@ impl Command {
             }
             Self::CudaCheck(options) => cuda::check(&options, origin),
             Self::Memcheck => memcheck::check(origin),
+            Self::Fuzz(options) => fuzz::fuzz(&options, origin),
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use llama_spec::options::GpuLayers;
 use llama_spec::spec::Method;
+use serde::de::DeserializeOwned;
+use serde::de::value::{Error, StrDeserializer};
 use std::fmt;
 use std::str::FromStr;
 
@@ -26,24 +28,24 @@ impl fmt::Display for Methods {
     }
 }
 
-pub(super) fn temperature(text: &str) -> Result<f32, String> {
+pub(crate) fn temperature(text: &str) -> Result<f32, String> {
     let allowed = |value: &f32| *value == 0.0 || (0.0001..=1000.0).contains(value);
     let number = text.parse().ok().filter(allowed);
     number.ok_or_else(|| "expected 0 (always the most probable token) or a number from 0.0001 to 1000".into())
 }
 
-pub(super) fn probability(text: &str) -> Result<f32, String> {
+pub(crate) fn probability(text: &str) -> Result<f32, String> {
     let number = text.parse().ok().filter(|value| (0.0..=1.0).contains(value));
     number.ok_or_else(|| "expected a number from 0 to 1".into())
 }
 
 /// The library finds out how tokens can be taken back with a batch of two.
-pub(super) fn context(text: &str) -> Result<u32, String> {
+pub(crate) fn context(text: &str) -> Result<u32, String> {
     let number = text.parse().ok().filter(|tokens| *tokens != 1);
     number.ok_or_else(|| "expected 0 (what the model was trained for) or a number of tokens from 2".into())
 }
 
-pub(super) fn gpu_layers(text: &str) -> Result<GpuLayers, String> {
+pub(crate) fn gpu_layers(text: &str) -> Result<GpuLayers, String> {
     match text {
         "auto" => Ok(GpuLayers::Auto),
         "all" => Ok(GpuLayers::All),
@@ -51,6 +53,11 @@ pub(super) fn gpu_layers(text: &str) -> Result<GpuLayers, String> {
             count.parse().map(GpuLayers::Count).map_err(|_| "expected `auto`, `all`, or a number of layers".into())
         }
     }
+}
+
+/// One of the words by which the library names its choices.
+pub(crate) fn word<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    T::deserialize(StrDeserializer::<Error>::new(text)).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -83,6 +90,14 @@ mod tests {
         assert_eq!(gpu_layers("all"), Ok(GpuLayers::All));
         assert_eq!(gpu_layers("20"), Ok(GpuLayers::Count(20)));
         assert!(gpu_layers("-1").is_err() && gpu_layers("most").is_err());
+    }
+
+    #[test]
+    fn words_are_those_of_the_library() {
+        use llama_spec::options::{FlashAttention, KvType, SplitMode};
+        assert_eq!((word("tensor"), word("iq4_nl")), (Ok(SplitMode::Tensor), Ok(KvType::Iq4Nl)));
+        let refused = word::<FlashAttention>("maybe").unwrap_err();
+        assert!(["maybe", "auto", "off", "on"].iter().all(|word| refused.contains(word)), "{refused}");
     }
 
     #[test]

@@ -53,7 +53,8 @@ fn after_help() -> String {
     format!(
         "In the conversation:\n{}\n\nExamples:\n  chat -m model.gguf --system \"Answer in one sentence.\"\n  \
          printf 'Who are you?\\n' | chat -m large.gguf -d small.gguf --temp 0\n\n\
-         Exit status: 0 done, 1 failed or a message from a pipe was not answered, 2 wrong usage, 130 ended by Ctrl-C.",
+         Exit status: 0 done, 1 failed or a message from a pipe was not answered, 2 wrong usage, 3 files and settings that do not go together,\n\
+         4 a file that is no model, 130 ended by Ctrl-C.",
         HELP.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
     )
 }
@@ -65,12 +66,11 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> Result<(), Failure> {
     cli.show.color.apply();
     let logging = logging::start(cli.show.verbose)?;
-    cli.spec.check(cli.model.draft.is_some()).map_err(Failure::Usage)?;
     let source = cli.chat_template.as_deref().map(template_source).transpose()?;
     interrupt::install()?;
     let progress = Progress::new(logging);
 
-    let models = Models::load(&cli.model, progress)?;
+    let models = Models::load(&cli.model, &cli.spec, progress)?;
     let template = template(models.target(), source.as_deref())?;
     let settings =
         Settings { sampling: cli.sampling, temperature: cli.temp, tokens: cli.tokens, think: !cli.no_think, progress };

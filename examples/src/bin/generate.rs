@@ -51,7 +51,8 @@ Examples:
   generate -m large.gguf -d small.gguf -f notes.txt --temp 0.8 --seed 1
   generate -m model.gguf --spec none --json < notes.txt
 
-Exit status: 0 done, 1 failed, 2 wrong usage, 130 ended by Ctrl-C (what was generated until then is written).";
+Exit status: 0 done, 1 failed, 2 wrong usage, 3 files and settings that do not go together,
+4 a file that is no model, 130 ended by Ctrl-C (what was generated until then is written).";
 
 fn main() -> ExitCode {
     start(run)
@@ -61,13 +62,12 @@ fn run(cli: Cli) -> Result<(), Failure> {
     cli.show.color.apply();
     let logging = logging::start(cli.show.verbose)?;
     // What can be wrong without a model is found before one is loaded, which may take minutes.
-    cli.spec.check(cli.model.draft.is_some()).map_err(Failure::Usage)?;
     let prompt = cli.prompt.read()?;
     interrupt::install()?;
     let progress = Progress::new(logging);
 
     let start = Instant::now();
-    let mut models = Models::load(&cli.model, progress)?;
+    let mut models = Models::load(&cli.model, &cli.spec, progress)?;
     let mut engine = models.engine(&cli.spec)?;
     let load = start.elapsed();
     if let Some(reason) = engine.reason() {

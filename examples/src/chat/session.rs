@@ -106,7 +106,7 @@ impl Session {
     pub fn set_methods(&mut self, methods: Methods) -> Result<(), Failure> {
         let spec = SpecArgs { spec: Some(methods), ..self.spec.clone() };
         interrupt::running();
-        self.engine = self.models.engine(&spec).map_err(|failure| match failure {
+        self.engine = self.models.engine_with(&spec).map_err(|failure| match failure {
             Failure::Library(Error::LoadCancelled { .. }) => Failure::Other("cancelled, nothing has changed".into()),
             failure => failure,
         })?;

@@ -12,20 +12,23 @@ fn files_that_are_no_model() {
     let said = |name: &str| match name {
         "missing" => "No such file",
         "directory" => "is a directory",
-        "empty" => "it is empty",
-        "text" => "it is a text file",
-        "random" => "does not begin with the letters GGUF",
-        _ => "cannot load",
+
+        "empty" | "text" | "random" => "is not a GGUF model",
+        _ => "",
     };
     let target = file("chat");
     for broken in broken::all(dir.path()).unwrap() {
-        let name = broken.path.file_name().unwrap().to_str().unwrap().to_owned();
+        let name = match broken.name {
+            // It is the second part that is not there.
+            "split-part-missing" => "model-00002-of-00003.gguf".to_owned(),
+            _ => broken.path.file_name().unwrap().to_str().unwrap().to_owned(),
+        };
         let broken_file = path(broken.path);
         for program in BOTH {
             let refused = run(program, ["--model", &broken_file], "a\n");
-            refused.refused(1, &[&name, said(broken.name)]);
+            refused.refused(4, &[&name, said(broken.name)]);
             let refused = run(program, ["--model", &target, "--draft", &broken_file], "a\n");
-            refused.refused(1, &[&name, said(broken.name)]);
+            refused.refused(4, &[&name, said(broken.name)]);
         }
     }
 }
@@ -33,12 +36,10 @@ fn files_that_are_no_model() {
 #[test]
 fn arguments_that_make_no_sense() {
     let target = file("chat");
-    let all: [(&[&str], &str); 32] = [
+    let all: [(&[&str], &str); 30] = [
         (&["--spec", "ngram"], "unknown speculative method `ngram`; known: ngram-simple"),
         (&["--spec", ""], "unknown speculative method"),
         (&["--spec", "none,ngram-mod"], "unknown speculative method `none`"),
-        (&["--spec", "draft-simple"], "--draft FILE"),
-        (&["--draft", &target, "--spec", "ngram-mod"], "does not use the model of --draft"),
         (&["-n", "0"], "--tokens"),
         (&["-n", "-1"], "-1"),
         (&["-n", "many"], "many"),
@@ -110,11 +111,20 @@ fn gpus_that_are_not_there() {
 
 #[test]
 fn drafts_that_do_not_fit() {
-    for draft in ["draft-other-vocabulary", "draft-other-tokenizer"] {
-        for program in BOTH {
-            let refused = run(program, ["--model", &file("chat"), "--draft", &file(draft)], "a\n");
-            refused.refused(1, &["cannot speculate with draft-simple"]);
-        }
+    let (target, draft) = (file("chat"), file("draft-0.8"));
+    for program in BOTH {
+        let refused = |args: &[&str], said: &[&str]| {
+            run(program, ["--model", &target].iter().chain(args), "a\n").refused_by_rules(said);
+        };
+        refused(&["--draft", &file("draft-other-vocabulary")], &["vocab-text", "target's tokenizer"]);
+        refused(&["--draft", &file("draft-other-tokenizer")], &["vocab-type"]);
+        refused(&["--draft", &draft, "--spec", "ngram-mod"], &["draft-unused"]);
+        refused(&["--draft", &target], &["same-file"]);
+        refused(&["--spec", "draft-simple"], &["draft-missing"]);
+        refused(&["--spec", "draft-mtp"], &["mtp-heads"]);
+        refused(&["--draft", &file("eagle3"), "--spec", "draft-simple"], &["method-file", "choose draft-eagle3"]);
+        refused(&["--draft", &file("eagle3-other-width")], &["target-width"]);
+        refused(&["--draft", &file("eagle3-layer-beyond")], &["layer-ids"]);
     }
 }
 
@@ -152,7 +162,7 @@ fn arguments_that_are_not_text() {
     let args = [OsStr::new("--model"), target.as_ref(), "-p".as_ref(), OsStr::from_bytes(b"a\xff")];
     run(GENERATE, args, "").refused(2, &["UTF-8"]);
     // A file may have any name; that it is not there is what is wrong with this one.
-    run(GENERATE, [OsStr::new("--model"), OsStr::from_bytes(b"a\xff\nb.gguf")], "a").refused(1, &["No such file"]);
+    run(GENERATE, [OsStr::new("--model"), OsStr::from_bytes(b"a\xff\nb.gguf")], "a").refused(4, &["No such file"]);
 }
 
 #[test]

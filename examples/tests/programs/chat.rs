@@ -100,7 +100,7 @@ fn wrong_lines_do_not_end_the_program() {
         "error: unknown command /hlep",
         "error: line 2 of standard input is not valid UTF-8: byte 0",
         "error: unknown speculative method `ngram`",
-        "error: cannot speculate with draft-simple: it needs a draft model",
+        "draft-missing: draft-simple needs a draft",
     ] {
         assert!(run.stderr.contains(part), "{part}: {run:?}");
     }

@@ -10,6 +10,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 pub(crate) const GENERATE: &str = env!("CARGO_BIN_EXE_generate");
 pub(crate) const CHAT: &str = env!("CARGO_BIN_EXE_chat");
+pub(crate) const INSPECT: &str = env!("CARGO_BIN_EXE_inspect");
 
 /// What a program left behind.
 #[derive(Debug)]
@@ -62,6 +63,18 @@ impl Run {
         assert_eq!(self.stderr.lines().count(), 1, "{self:?}");
         assert!(self.stderr.starts_with("error: ") && self.stderr.ends_with('\n'), "{self:?}");
         assert!(!self.stderr.contains("panicked") && !self.stderr.contains("RUST_BACKTRACE"), "{self:?}");
+        for part in said {
+            assert!(self.stderr.contains(part), "{part:?} is not said: {self:?}");
+        }
+    }
+
+    /// Files and settings do not go together: a line that says so, and one for each rule, which say all of this.
+    pub(crate) fn refused_by_rules(&self, said: &[&str]) {
+        assert_eq!(self.status.code(), Some(3), "{self:?}");
+        assert_eq!(self.stdout, "", "{self:?}");
+        let mut lines = self.stderr.lines();
+        assert!(lines.next().is_some_and(|line| line.starts_with("error: speculation is not possible")), "{self:?}");
+        assert!(lines.all(|line| line.starts_with("  ") && line.contains(": ") && line.contains("; ")), "{self:?}");
         for part in said {
             assert!(self.stderr.contains(part), "{part:?} is not said: {self:?}");
         }

@@ -5,5 +5,6 @@ mod bad_input;
 mod chat;
 mod common;
 mod generate;
+mod inspect;
 #[cfg(unix)]
 mod interrupt;

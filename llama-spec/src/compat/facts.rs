@@ -123,9 +123,9 @@ impl<'a> Facts<'a> {
         Method::ALL.into_iter().filter(|method| !method.is_lookup() && self.has(*method))
     }
 
-    /// The draft, if a method drafts with it.
+    /// The draft, if it is one and a method drafts with it.
     pub(crate) fn used_draft(&self) -> Option<Side<'a>> {
-        self.draft.filter(|_| self.model_methods().next().is_some())
+        self.draft.filter(|draft| draft.description.kind.drafts() && self.model_methods().next().is_some())
     }
 
     /// The draft, if this method is asked for and the file is made for it.

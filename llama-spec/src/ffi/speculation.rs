@@ -3,10 +3,12 @@
 use super::status::{Failed, c_string, call};
 use crate::batch::Batch;
 use crate::context::Context;
-use crate::error::DecodeError;
+use crate::error::{DecodeError, Failure};
 use crate::spec::{Method, SpecConfig};
 use crate::token::{Slot, Token};
 use llama_sys as sys;
+use std::ffi::CString;
+use std::path::Path;
 use std::ptr::NonNull;
 
 #[derive(Debug)]
@@ -54,10 +56,10 @@ impl RawSpeculation {
             size_m: settings.draft,
             min_hits: settings.hits_min,
         };
-        let path = |path: &Option<std::path::PathBuf>| {
-            path.as_ref().map(|path| c_string(&path.to_string_lossy())).transpose().map_err(Failed::refused)
-        };
-        let cache = (path(&config.ngram_cache.fixed)?, path(&config.ngram_cache.learned)?);
+        let caches = [&config.ngram_cache.fixed, &config.ngram_cache.learned];
+        let [fixed, learned] = caches.map(|path| path.as_deref().map(c_path).transpose());
+        let (fixed, learned) = (fixed?, learned?);
+        let pointer = |path: &Option<CString>| path.as_ref().map_or(std::ptr::null(), |path| path.as_ptr());
         let mut params = sys::lsys_spec_params::default();
         let mut handle = std::ptr::null_mut();
         // SAFETY: the parameters point to live arrays and contexts; the contexts are stored beside the handle and outlive it.
@@ -71,9 +73,10 @@ impl RawSpeculation {
             params.draft_n_max = config.draft_model.max.min(limit) as i32;
             params.draft_n_min = config.draft_model.min.min(limit) as i32;
             params.draft_p_min = config.draft_model.probability_min;
+            params.draft_probabilistic = config.draft_model.probabilistic;
             params.draft_backend_sampling = config.draft_model.sample_on_device;
-            params.ngram_cache_static = cache.0.as_ref().map_or(std::ptr::null(), |path| path.as_ptr());
-            params.ngram_cache_dynamic = cache.1.as_ref().map_or(std::ptr::null(), |path| path.as_ptr());
+            params.ngram_cache_static = pointer(&fixed);
+            params.ngram_cache_dynamic = pointer(&learned);
             params.ngram_mod_match = config.ngram_mod.lookup.into();
             params.ngram_mod_min = config.ngram_mod.min.into();
             params.ngram_mod_max = config.ngram_mod.max.into();
@@ -214,4 +217,11 @@ impl RawSpeculation {
 fn ids(tokens: &[Token]) -> *const sys::llama_token {
     // `Token` is a transparent i32, which is what llama_token is.
     tokens.as_ptr().cast()
+}
+
+/// A path as the shim takes it.
+fn c_path(path: &Path) -> Result<CString, Failed> {
+    let text = path.to_str().ok_or_else(|| Failure::new(format!("{} is not valid Unicode", path.display())));
+    let text = text.and_then(c_string);
+    text.map_err(|failure| Failed { status: sys::LSYS_INVALID, failure })
 }

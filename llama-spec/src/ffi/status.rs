@@ -13,11 +13,6 @@ pub(crate) struct Failed {
 }
 
 impl Failed {
-    /// A refusal without a call.
-    pub(crate) fn refused(failure: Failure) -> Self {
-        Self { status: sys::LSYS_INVALID, failure }
-    }
-
     /// Whether llama.cpp said no without an error: the memory cannot shift, there is no template, ...
     pub(crate) fn is_refusal(&self) -> bool {
         self.status == sys::LSYS_FAILED

@@ -64,6 +64,13 @@ impl Kind {
     }
 }
 
+impl Kind {
+    /// Whether it can draft for another model.
+    pub fn drafts(self) -> bool {
+        self.is_generative() || self.is_dependent_draft()
+    }
+}
+
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -42,7 +42,7 @@ impl Header {
         let tensor_count = scan.count("tensors", SMALLEST_TENSOR, limits::TENSORS)?;
         let entry_count = scan.count("metadata entries", SMALLEST_ENTRY, limits::ENTRIES)?;
 
-        let mut entries = Vec::with_capacity(entry_count as usize);
+        let mut entries = Vec::with_capacity(scan.room_for(entry_count, SMALLEST_ENTRY));
         for index in 0..entry_count as usize {
             entries.push(scan.at as u32);
             read_entry(&mut scan, index, entry_count)?;
@@ -56,7 +56,7 @@ impl Header {
         let alignment = alignment(&scan, &entries, &by_key)?;
 
         let table_start = scan.at;
-        let mut tensors = Vec::with_capacity(tensor_count as usize);
+        let mut tensors = Vec::with_capacity(scan.room_for(tensor_count, SMALLEST_TENSOR));
         let mut expected = 0u64;
         for index in 0..tensor_count as usize {
             tensors.push(scan.at as u32);

@@ -105,6 +105,12 @@ impl<'s> Scan<'s> {
         Ok(count)
     }
 
+    /// How many of `count` things of at least `smallest` bytes each can follow.
+    pub(super) fn room_for(&self, count: u64, smallest: u64) -> usize {
+        let left = self.source.available().saturating_sub(self.at as u64);
+        count.min(left / smallest) as usize
+    }
+
     /// An error about what stands at `at`.
     pub(super) fn broken(&self, at: usize, why: impl Into<String>) -> Fault {
         Fault::Broken { offset: at as u64, place: self.place_text(), why: why.into() }
@@ -131,10 +137,13 @@ impl<'s> Scan<'s> {
             let why = format!("the header has more than {} bytes", limits::HEADER_BYTES);
             return Err(self.broken(self.at, why));
         }
-        let have = self.bytes.len();
+        let (have, available) = (self.bytes.len(), self.source.available());
+        if end > available {
+            return Err(self.broken(self.at, format!("the header goes on behind the {available} bytes that are there")));
+        }
         // A quarter more each time: few reads for large headers, and never much more memory than bytes.
         let more = (have as u64 / 4).clamp(CHUNK, 4 << 20);
-        let want = end.max(have as u64 + more).min(self.file_bytes()) as usize;
+        let want = end.max(have as u64 + more).min(available) as usize;
         self.bytes.reserve_exact(want - have);
         self.bytes.resize(want, 0);
         let filled = self.source.fill_at(have as u64, &mut self.bytes[have..]).map_err(Fault::Io)?;

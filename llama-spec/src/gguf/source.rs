@@ -9,6 +9,11 @@ pub(crate) trait Source {
     /// The size of the file in bytes.
     fn len(&self) -> u64;
 
+    /// How many bytes of it can be read, from the start.
+    fn available(&self) -> u64 {
+        self.len()
+    }
+
     /// Reads from `offset` on, and gives how many bytes were read: 0 where there are no more.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize>;
 
@@ -79,6 +84,10 @@ pub(crate) struct Prefix<'a> {
 impl Source for Prefix<'_> {
     fn len(&self) -> u64 {
         self.len
+    }
+
+    fn available(&self) -> u64 {
+        self.bytes.len() as u64
     }
 
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {

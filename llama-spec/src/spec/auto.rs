@@ -117,8 +117,10 @@ impl SpecConfig {
         Speculation { requested, effective: self.effective(), reason: self.reason().map(str::to_owned) }
     }
 
-    /// What would be chosen, not checked yet.
-    pub(crate) fn choose(target: &ModelFile, draft: Option<&ModelFile>, conditions: &Conditions) -> Self {
+    /// What [`SpecConfig::auto_with`] would choose, not checked yet: to set lengths first, or for a [`Report`].
+    ///
+    /// [`Report`]: crate::compat::Report
+    pub fn choose(target: &ModelFile, draft: Option<&ModelFile>, conditions: &Conditions) -> Self {
         let heads = Self::auto_of(Method::DraftMtp, "the target has MTP heads of its own".into());
         if let Some(draft) = draft {
             let method = method_for(&Side::of(target), &Side::of(draft));

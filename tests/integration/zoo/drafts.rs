@@ -1,98 +1,9 @@
 //! The drafts of the zoo that read a target's hidden states: what llama.cpp's drafters really make of them.
 
-use std::{path::Path, ptr};
-
-use llama_spec_tests::zoo::{Acceptance, Described, Layout, Llama, Round};
+use llama_spec_tests::zoo::{self, Acceptance, Described, Layout, Llama};
 use llama_sys as sys;
 
-use crate::raw::{argmax, batch, context, fill, load, logits, ok};
-
-/// A target and a draft, and how they speculate.
-struct Pair {
-    target: *mut sys::llama_context,
-    draft: *mut sys::llama_context,
-    batch: *mut sys::lsys_batch,
-    spec: *mut sys::lsys_spec,
-}
-
-impl Pair {
-    fn new(target: &Path, draft: &Path, kind: sys::lsys_spec_type, draft_length: i32) -> Self {
-        let target = context(load(target), |_| {});
-        let draft = context(load(draft), |params| params.ctx_other = target);
-        let batch = batch(target, &[], 0);
-        let mut spec = ptr::null_mut();
-        // SAFETY: both contexts live as long as the process, and the type's address for the call.
-        unsafe {
-            let mut params = sys::lsys_spec_params::default();
-            sys::lsys_spec_defaults(&mut params);
-            (params.types, params.n_types) = (&kind, 1);
-            (params.ctx_target, params.ctx_draft) = (target, draft);
-            params.draft_n_max = draft_length;
-            ok(sys::lsys_spec_new(&params, &mut spec));
-        }
-        Self { target, draft, batch, spec }
-    }
-
-    /// Decodes on the target and shows it to the drafter; gives the most probable successor of each token.
-    fn decode(&mut self, tokens: &[u32], position: usize) -> Vec<u32> {
-        fill(self.batch, tokens, position);
-        let mut code = 0;
-        // SAFETY: handles live as long as the process.
-        unsafe { ok(sys::lsys_decode(self.target, self.batch, &mut code)) };
-        assert_eq!(code, 0);
-        let next = (0..tokens.len()).map(|index| argmax(&logits(self.target, index))).collect();
-        // SAFETY: as above.
-        unsafe { ok(sys::lsys_spec_process(self.spec, self.batch)) };
-        next
-    }
-
-    fn draft(&mut self, position: usize, last: u32) -> Vec<u32> {
-        let request =
-            sys::lsys_draft_request { n_max: -1, pos: position as i32, last: last as i32, ..Default::default() };
-        let (mut tokens, mut from) = (sys::lsys_tokens::default(), sys::LSYS_SPEC_NONE);
-        // SAFETY: as in `decode`; the result is copied.
-        unsafe {
-            ok(sys::lsys_spec_draft(self.spec, &request, 1));
-            ok(sys::lsys_spec_result(self.spec, 0, &mut tokens, &mut from));
-            let drafted = match tokens.size {
-                0 => Vec::new(),
-                size => std::slice::from_raw_parts(tokens.data, size).iter().map(|id| *id as u32).collect(),
-            };
-            ok(sys::lsys_memory_remove(self.draft, 0, position as i32, -1));
-            drafted
-        }
-    }
-
-    /// Speculates until `n` tokens or more are there; gives them, the rounds, and all that was drafted.
-    fn speculate(&mut self, prompt: &[u32], n: usize) -> (Vec<u32>, Vec<Round>, Vec<u32>) {
-        let mut text = vec![*self.decode(prompt, 0).last().unwrap()];
-        let (mut rounds, mut all) = (Vec::new(), Vec::new());
-        let ids = |tokens: &[u32]| tokens.iter().map(|id| *id as i32).collect::<Vec<_>>();
-        // SAFETY: tokens are given with their number.
-        ok(unsafe { sys::lsys_spec_begin(self.spec, 0, ids(prompt).as_ptr(), prompt.len()) });
-        while text.len() < n {
-            let position = prompt.len() + text.len() - 1;
-            let last = text[text.len() - 1];
-            let drafted = self.draft(position, last);
-            let next = self.decode(&[&[last], &drafted[..]].concat(), position);
-            let accepted = drafted.iter().zip(&next).take_while(|(drafted, right)| drafted == right).count();
-            let kept = [&[last], &drafted[..accepted]].concat();
-            // SAFETY: as above; the memories are cut behind what was accepted.
-            unsafe {
-                if !drafted.is_empty() {
-                    ok(sys::lsys_spec_accept(self.spec, 0, accepted));
-                }
-                ok(sys::lsys_spec_extend(self.spec, 0, ids(&kept).as_ptr(), kept.len()));
-                ok(sys::lsys_memory_remove(self.target, 0, (position + kept.len()) as i32, -1));
-                ok(sys::lsys_memory_remove(self.draft, 0, (position + kept.len()) as i32, -1));
-            }
-            rounds.push(Round { drafted: drafted.len(), accepted });
-            text.extend(&next[..=accepted]);
-            all.extend(drafted);
-        }
-        (text, rounds, all)
-    }
-}
+use crate::pair::Pair;
 
 #[test]
 fn eagle3_drafts_are_those_of_the_definition() {
@@ -167,10 +78,10 @@ fn dflash_and_dspark_drafts_are_those_of_the_definition() {
     for (draft, kind) in drafts {
         for length in [3, 8] {
             let mut pair = Pair::new(&target.cached().unwrap(), &draft.cached().unwrap(), kind, length);
-            let (text, rounds, _) = pair.speculate(&prompt, 200);
+            let (text, rounds, _) = pair.speculate(&prompt, 100);
             println!("{} {:?}", Described::label(&draft), Acceptance::of(&rounds));
-            assert_eq!(text[..200], target.continuation(&prompt, 200), "{draft:?}");
-            assert_eq!(rounds, draft.speculate(&prompt, 200, length as usize), "{draft:?}");
+            assert_eq!(text[..100], target.continuation(&prompt, 100), "{draft:?}");
+            assert_eq!(rounds, draft.speculate(&prompt, 100, length as usize), "{draft:?}");
         }
     }
 }
@@ -187,5 +98,22 @@ fn a_block_draft_that_gets_other_hidden_states_is_always_wrong() {
         assert_eq!(text[..100], target.continuation(&prompt, 100));
         assert!(rounds.iter().all(|round| round.accepted == 0), "{rounds:?}");
         assert!(drafted.iter().all(|token| *token == draft.wrong()), "{drafted:?}");
+    }
+}
+
+#[test]
+fn drafts_that_do_not_fit_are_refused() {
+    // "dspark-no-block-size" ends the process before that, when its context is made.
+    for (name, kind, reason) in [
+        ("eagle3-other-width", sys::LSYS_SPEC_DRAFT_EAGLE3, "reads 576 values"),
+        ("eagle3-layer-beyond", sys::LSYS_SPEC_DRAFT_EAGLE3, "reads layer 7"),
+        ("dflash-other-width", sys::LSYS_SPEC_DRAFT_DFLASH, "reads 576 values"),
+        ("dflash-layer-beyond", sys::LSYS_SPEC_DRAFT_DFLASH, "reads layer 7"),
+        ("dflash-no-mask", sys::LSYS_SPEC_DRAFT_DFLASH, "no mask token"),
+        ("dspark-other-width", sys::LSYS_SPEC_DRAFT_DSPARK, "reads 576 values"),
+        ("dspark-no-mask", sys::LSYS_SPEC_DRAFT_DSPARK, "no mask token"),
+    ] {
+        let refused = Pair::try_new(&zoo::file("target"), &zoo::file(name), kind, 3).err().unwrap();
+        assert!(refused.contains(reason), "{name}: {refused}");
     }
 }

@@ -8,7 +8,7 @@ use llama_sys as sys;
 
 use crate::raw::{self, argmax, ok};
 
-fn options() -> ContextOptions {
+pub(crate) fn options() -> ContextOptions {
     ContextOptions::default().length_per_slot(1024).threads(1)
 }
 
@@ -17,7 +17,7 @@ fn tokens(ids: &[u32]) -> Vec<Token> {
 }
 
 /// Decodes `prompt` in one batch and `text` token by token, and gives the greedy successor of each.
-fn follow(model: &Model, prompt: &[u32], text: &[u32]) -> Vec<u32> {
+pub(crate) fn follow(model: &Model, prompt: &[u32], text: &[u32]) -> Vec<u32> {
     let mut context = model.context(&options()).unwrap();
     let mut batch = Batch::new();
     batch.push_prompt(&tokens(prompt), 0, Slot::FIRST);

@@ -21,12 +21,23 @@ pub(crate) fn c_path(path: &Path) -> CString {
 
 /// Loads a model, without messages.
 pub(crate) fn load(path: &Path) -> *mut sys::llama_model {
+    load_by(path, |_| {})
+}
+
+/// The same with its MTP heads.
+pub(crate) fn load_with_mtp(path: &Path) -> *mut sys::llama_model {
+    load_by(path, |params| params.load_mtp = true)
+}
+
+fn load_by(path: &Path, edit: impl FnOnce(&mut sys::llama_model_params)) -> *mut sys::llama_model {
     let path = c_path(path);
     let mut model = ptr::null_mut();
     // SAFETY: null drops all messages; the path is a C string, and all else is llama.cpp's own default.
     unsafe {
         sys::lsys_log_set(None, ptr::null_mut(), false);
-        ok(sys::lsys_model_load(&mut path.as_ptr(), 1, &sys::llama_model_default_params(), &mut model));
+        let mut params = sys::llama_model_default_params();
+        edit(&mut params);
+        ok(sys::lsys_model_load(&mut path.as_ptr(), 1, &params, &mut model));
     }
     model
 }

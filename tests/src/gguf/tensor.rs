@@ -159,6 +159,18 @@ impl<'a> Tensor<'a> {
         self.kind
     }
 
+    /// The lengths of all dimensions, that of a row first.
+    pub fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    /// The encoded weights, without padding.
+    pub fn data(&self) -> Vec<u8> {
+        let mut data = Vec::with_capacity(self.size() as usize);
+        self.write_data(&mut data).expect("memory takes what is written to it");
+        data
+    }
+
     /// The number of weights.
     pub fn elements(&self) -> u64 {
         self.shape.iter().product()

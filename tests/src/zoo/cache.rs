@@ -59,7 +59,7 @@ pub(super) fn cached(
 }
 
 /// The source that decides what is in a file: a change to it must not leave old files in use.
-const SOURCES: [&str; 21] = [
+const SOURCES: [&str; 23] = [
     include_str!("../gguf.rs"),
     include_str!("../gguf/metadata.rs"),
     include_str!("../gguf/tensor.rs"),
@@ -68,6 +68,7 @@ const SOURCES: [&str; 21] = [
     include_str!("additions.rs"),
     include_str!("chain.rs"),
     include_str!("dflash.rs"),
+    include_str!("dflash_heads.rs"),
     include_str!("dflash_weights.rs"),
     include_str!("eagle3.rs"),
     include_str!("eagle3_weights.rs"),
@@ -77,6 +78,7 @@ const SOURCES: [&str; 21] = [
     include_str!("llama.rs"),
     include_str!("mamba.rs"),
     include_str!("mamba_weights.rs"),
+    include_str!("places.rs"),
     include_str!("recall.rs"),
     include_str!("rows.rs"),
     include_str!("sample.rs"),

@@ -5,6 +5,7 @@ use super::{
     described::Described,
     dflash_weights as weights,
     llama::Llama,
+    places::CYCLE,
     rounds::Round,
 };
 use crate::{gguf::Gguf, vocab::Special};
@@ -63,7 +64,7 @@ impl Llama {
     }
 
     fn block_draft(&self, label: String, acceptance: f64, layout: Layout) -> Dflash {
-        assert!(self.cycle().len() == weights::CYCLE && self.recall().is_none(), "no DFlash draft for this target");
+        assert!(self.cycle().len() == CYCLE && self.recall().is_none(), "no DFlash draft for this target");
         let layers = self.shape().layers as i32;
         Dflash {
             label,
@@ -110,7 +111,8 @@ impl Dflash {
         self
     }
 
-    /// Leaves the size of the blocks out of the file: llama.cpp then takes 16 for DFlash, and ends the process with DSpark.
+    /// Leaves the size of the blocks out of the file: llama.cpp then takes 16 for DFlash; with DSpark it ends the process when
+    /// a context is made.
     pub fn without_block_size(mut self) -> Self {
         self.block_size = None;
         self
@@ -153,7 +155,7 @@ impl Dflash {
     /// What the draft gives after `last`, where the target expected `last`: `n` tokens, or the most it can.
     pub fn drafted(&self, last: u32, n: usize) -> Vec<u32> {
         let n = n.min(self.longest());
-        if !self.own_embeddings && self.place(last) == weights::CYCLE - 1 {
+        if !self.own_embeddings && self.place(last) == CYCLE - 1 {
             return vec![self.wrong(); n];
         }
         match self.layout {
@@ -181,14 +183,14 @@ impl Dflash {
 
     /// What the draft gives after the token at `place` of the cycle, which may be counted on beyond its end.
     pub(super) fn predicted(&self, place: usize) -> u32 {
-        self.token(self.chain.next(Some(self.target.cycle()[place % weights::CYCLE])))
+        self.token(self.chain.next(Some(self.target.cycle()[place % CYCLE])))
     }
 
     /// The place of a token in the cycle; for one outside of it, that of the token with the same successor.
     pub(super) fn place(&self, token: u32) -> usize {
         let chain = self.target.chain();
         let byte = self.target.vocabulary().byte(token);
-        chain.place(byte).unwrap_or_else(|| (chain.entry(byte) + weights::CYCLE - 1) % weights::CYCLE)
+        chain.place(byte).unwrap_or_else(|| (chain.entry(byte) + CYCLE - 1) % CYCLE)
     }
 
     pub(super) fn token(&self, next: Next) -> u32 {

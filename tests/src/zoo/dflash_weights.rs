@@ -1,18 +1,19 @@
 //! The tensors of a [`Dflash`].
 //!
-//! A place in the cycle is written as the sines and cosines of 15 of its multiples, so that going on by some places is a
-//! rotation, which is linear. The first layer has a head for each distance; at the mask `n` places behind the last token the
-//! `n`th finds it, and writes its place, rotated by `n`, beside a mark for `n`. All other heads find nothing: masks and
-//! target states have no values there, and what is not at exactly the distance is outweighed by a sink. In the second layer
-//! the mark chooses the head that reads the target's state before the last token, which says what was expected there, and
-//! rotates it alike. A unit of the feed-forward layer fires where both name its place.
+//! A place in the cycle is written so that going on by some places is linear (`places.rs`). The first layer has a head for
+//! each distance; at the mask `n` places behind the last token the `n`th finds it, and writes its place, rotated by `n`,
+//! beside a mark for `n`. All other heads find nothing: masks and target states have no values there, and what is not at
+//! exactly the distance is outweighed by a sink. In the second layer the mark chooses the head that reads the target's state
+//! before the last token, which says what was expected there, and rotates it alike. A unit of the feed-forward layer fires
+//! where both name its place.
 
-use std::{f32::consts::TAU, sync::Arc};
+use std::sync::Arc;
 
 use super::{
     described::Described as _,
     dflash::{Dflash, Layout},
-    linear,
+    dflash_heads as heads, linear,
+    places::{CYCLE, MULTIPLES, PLACE, rotation, written},
     rows::matrix,
     weights::{direction, embedding},
 };
@@ -21,11 +22,6 @@ use crate::{
     rng::Rng,
 };
 
-/// The length of the cycle that the multiples are chosen for: no two places have more than 0.18 in common.
-pub(super) const CYCLE: usize = 80;
-const MULTIPLES: [u32; 15] = [3, 4, 5, 7, 9, 10, 15, 16, 17, 23, 25, 31, 34, 35, 37];
-/// The entries a place takes.
-const PLACE: usize = 2 * MULTIPLES.len();
 /// The size of a block, and the number of heads.
 pub(super) const BLOCK: usize = 8;
 const HEAD_WIDTH: usize = 32;
@@ -42,11 +38,7 @@ const FILLED: f32 = PLACE as f32 + 2.0;
 /// The units: one for each place, one that always fires, and none.
 const INSIDE: usize = 96;
 
-/// The rank of DFlash2's selector, and the entries that share a factor in its convolutions.
-const SELECTOR_RANK: usize = 8;
-const GROUP: usize = 32;
-
-const WEIGHTS: TensorType = TensorType::F16;
+pub(super) const WEIGHTS: TensorType = TensorType::F16;
 const ROPE_BASE: f32 = 100.0;
 /// Attention score per unit of the sum of cosines; at the next distance this sum is 1.08 less.
 const GAIN: f32 = 20.0;
@@ -55,8 +47,7 @@ const THRESHOLD: f32 = 1.25;
 /// What a unit gives that fires, and what it writes of that; the unit that always fires writes 1.
 const FIRED: f32 = STEEPNESS * (2.0 - THRESHOLD) * (2.0 - THRESHOLD);
 const WRITTEN: f32 = 9.0;
-/// The logit of the Markov head's successor, and what outweighs the body's opinion when a unit fires.
-const MARKOV_PEAK: f32 = 6.0;
+/// What outweighs the body's opinion when a unit fires and a Markov head speaks.
 const SILENCE: f32 = 200.0;
 
 /// Describes the whole file of `draft`.
@@ -89,10 +80,7 @@ pub(super) fn gguf(draft: &Dflash) -> Gguf<'_> {
             .set("dflash.has_confidence_head", true);
     }
     if draft.layout() == Layout::Selected {
-        gguf.set("dflash.conv_kernel_size", 1u32)
-            .set("dflash.conv_group_size", GROUP as u32)
-            .set("dflash.selector_rank", SELECTOR_RANK as u32)
-            .set("dflash.selector_top_k", 4u32);
+        heads::describe_selector(&mut gguf);
     }
     vocabulary.describe(&mut gguf);
     if draft.states_mask() {
@@ -125,35 +113,16 @@ pub(super) fn gguf(draft: &Dflash) -> Gguf<'_> {
         gguf.add(Tensor::integers("d2t", TensorType::I64, tokens.clone()));
     }
     if draft.is_spark() {
-        add_markov(&mut gguf, draft, tokens);
+        heads::add_markov(&mut gguf, draft, tokens);
     }
     if draft.layout() == Layout::Selected {
-        add_selector(&mut gguf, draft);
+        heads::add_selector(&mut gguf, draft);
     }
     gguf
 }
 
-fn width(draft: &Dflash) -> usize {
+pub(super) fn width(draft: &Dflash) -> usize {
     draft.target().shape().width as usize
-}
-
-/// The entries that a place is written as.
-fn written(place: usize) -> [f32; PLACE] {
-    let mut entries = [0.0; PLACE];
-    for (pair, multiple) in entries.chunks_exact_mut(2).zip(MULTIPLES) {
-        let (sin, cos) = (TAU * ((multiple * place as u32) % CYCLE as u32) as f32 / CYCLE as f32).sin_cos();
-        pair.copy_from_slice(&[cos, sin]);
-    }
-    entries
-}
-
-/// Row `index` of the rotation that goes on by `places`.
-fn rotation(index: usize, places: usize) -> [f32; PLACE] {
-    let by = written(places);
-    let (cos, sin) = (by[index / 2 * 2], by[index / 2 * 2 + 1]);
-    let mut row = [0.0; PLACE];
-    row[index / 2 * 2..][..2].copy_from_slice(&if index.is_multiple_of(2) { [cos, -sin] } else { [sin, cos] });
-    row
 }
 
 /// Entry `index` of a query that finds the position `distance` before its own, for keys of ones and zeros.
@@ -354,41 +323,4 @@ fn add_checker<'a>(gguf: &mut Gguf<'a>, draft: &'a Dflash) {
             row[..CYCLE].fill(SILENCE / FIRED);
         }
     }));
-}
-
-/// The Markov head gives the successor; the body only speaks where no unit fires.
-fn add_markov<'a>(gguf: &mut Gguf<'a>, draft: &'a Dflash, tokens: Vec<u32>) {
-    const RANK: usize = 64;
-    let vocabulary = draft.target().vocabulary();
-    let code = |token: u32, magnitude: f32, row: &mut [f32]| {
-        Rng::new(0, "markov", token.into()).fill_signs(magnitude, row);
-    };
-    gguf.add(matrix("markov_w1.weight", WEIGHTS, RANK, vocabulary.size() as usize, move |token, row| {
-        code(draft.token(draft.chain().next(vocabulary.byte(token as u32))), 1.0, row);
-    }))
-    .add(matrix("markov_w2.weight", WEIGHTS, RANK, tokens.len(), move |index, row| {
-        code(tokens[index], MARKOV_PEAK / RANK as f32, row);
-    }))
-    .add(matrix("conf_proj.weight", WEIGHTS, width(draft) + RANK, 1, |_, _| {}))
-    .add(Tensor::constant("conf_proj.bias", 1, 2.0));
-}
-
-/// Convolutions with a kernel of one factor, which is 1, and a selector to which all pairs of tokens are alike.
-fn add_selector<'a>(gguf: &mut Gguf<'a>, draft: &'a Dflash) {
-    let (width, tokens) = (width(draft), draft.target().vocabulary().size() as usize);
-    for layer in 0..2 {
-        for part in ["attn", "ffn"] {
-            let name = |tensor: &str| format!("blk.{layer}.{part}_{tensor}");
-            let base = matrix(name("conv_base"), TensorType::F32, width, 2, |_, row| row.fill(1.0));
-            gguf.add(base.with_shape(vec![width as u64, 1, 2]));
-            gguf.add(matrix(name("conv_proj.weight"), TensorType::F32, width, 2 * (width / GROUP), |_, _| {}));
-        }
-    }
-    for (name, row_length, rows) in [
-        ("selector_predecessor", SELECTOR_RANK, tokens),
-        ("selector_successor", SELECTOR_RANK, tokens),
-        ("selector_hidden", width, SELECTOR_RANK),
-    ] {
-        gguf.add(matrix(format!("{name}.weight"), TensorType::F32, row_length, rows, |_, _| {}));
-    }
 }

@@ -1,5 +1,7 @@
 //! Models that do not generate text token by token: encoders, embedding models, rerankers, encoder-decoders, diffusion.
 
+use std::sync::LazyLock;
+
 use super::{
     llama::Llama,
     named::Named,
@@ -22,7 +24,7 @@ pub(super) const FILES: &[Named] = &[
         Box::new(Sample::new("reranker", || bert(Some(RANK))))
     }),
     Named::new("embedding-causal", "an embedding model of a generative architecture (llama, last pooling)", || {
-        Box::new(Sample::new("embedding-causal", || pooled_llama()))
+        Box::new(Sample::new("embedding-causal", pooled_llama))
     }),
     Named::new("encoder-decoder", "an encoder-decoder (t5)", || Box::new(Sample::new("encoder-decoder", t5))),
     Named::new("encoder-of-t5", "the encoder of an encoder-decoder (t5encoder)", || {
@@ -66,8 +68,7 @@ fn bert(pooling: Option<u32>) -> Gguf<'static> {
 
 fn pooled_llama() -> Gguf<'static> {
     // A model that lives as long as the program, since the file's rows are made of it.
-    static MODEL: std::sync::LazyLock<Llama> =
-        std::sync::LazyLock::new(|| Llama::target(1).labelled("embedding-causal"));
+    static MODEL: LazyLock<Llama> = LazyLock::new(|| Llama::target(1).labelled("embedding-causal"));
     let mut gguf = MODEL.gguf();
     gguf.set("llama.pooling_type", LAST);
     gguf

@@ -1,22 +1,15 @@
 //! Recurrent models of the mamba architecture: description, and the oracle of what they answer.
 
-use std::collections::HashMap;
-
 use super::{
     chain::{Chain, DEFAULT_CYCLE},
     described::Described,
+    latches::Latches,
     mamba_weights as weights,
 };
 use crate::{
     gguf::Gguf,
-    rng::Rng,
     vocab::{Kind, Vocabulary},
 };
-
-/// How many tokens of its input a layer's convolution sees, the last one included.
-pub(super) const KERNEL: usize = 4;
-/// How many latches the state holds: as many as there are groups of tokens.
-pub(super) const LATCHES: usize = 20;
 
 /// The description of a model of the mamba architecture whose greedy text is known and depends on its state.
 ///
@@ -32,9 +25,7 @@ pub(super) const LATCHES: usize = 20;
 pub struct Mamba {
     label: String,
     seed: u64,
-    vocabulary: Vocabulary,
-    /// The cycle's order does not matter here, only its bytes and where a draft differs.
-    chain: Chain,
+    latches: Latches,
     peak: f32,
     noise: f32,
 }
@@ -45,8 +36,7 @@ impl Mamba {
         Self {
             label: "mamba".to_owned(),
             seed,
-            vocabulary: Vocabulary::new(Kind::ByteLevel),
-            chain: Chain::new(DEFAULT_CYCLE),
+            latches: Latches::new(Vocabulary::new(Kind::ByteLevel), Chain::new(DEFAULT_CYCLE)),
             peak: 16.0,
             noise: 0.25,
         }
@@ -58,7 +48,7 @@ impl Mamba {
         Self {
             label: format!("mamba-draft-{acceptance}"),
             seed: self.seed.wrapping_add(0x1_0000),
-            chain: self.chain.draft(acceptance),
+            latches: self.latches.draft(acceptance),
             ..self.clone()
         }
     }
@@ -71,28 +61,18 @@ impl Mamba {
 
     /// The vocabulary.
     pub fn vocabulary(&self) -> &Vocabulary {
-        &self.vocabulary
+        self.latches.vocabulary()
     }
 
     /// The token that greedy decoding gives after `context`, which must hold a token.
     pub fn next(&self, context: &[u32]) -> u32 {
-        let mut state = State::default();
-        context.iter().for_each(|token| state.read(self, *token));
-        state.next(self)
+        self.latches.state(context).next(&self.latches)
     }
 
     /// The `n` tokens with which greedy decoding continues `prompt`, which must hold a token (special tokens included, as
     /// the model gets them).
     pub fn continuation(&self, prompt: &[u32], n: usize) -> Vec<u32> {
-        let mut state = State::default();
-        prompt.iter().for_each(|token| state.read(self, *token));
-        let mut text = Vec::with_capacity(n);
-        for _ in 0..n {
-            let next = state.next(self);
-            text.push(next);
-            state.read(self, next);
-        }
-        text
+        self.latches.continuation(prompt, n)
     }
 
     pub(super) fn seed(&self) -> u64 {
@@ -107,43 +87,8 @@ impl Mamba {
         self.noise
     }
 
-    /// The tokens that may follow `token`: for a latch at 1 and at -1.
-    pub(super) fn possible_next(&self, token: u32) -> [u32; 2] {
-        let byte = self.vocabulary.byte(token);
-        let place = self.place(token);
-        let (group, member) = (place % LATCHES, place / LATCHES);
-        // Two of the four members lead to one pair of successors, two to the other.
-        let mut pairs = [0, 0, 1, 1];
-        Rng::new(0, "pairs", group as u64).shuffle(&mut pairs);
-        let differs = self.chain.place(byte).is_some_and(|place| self.chain.differs_at(place));
-        let pair = if differs { 1 - pairs[member] } else { pairs[member] };
-        [0, 1].map(|class| {
-            let next = (group + 1) % LATCHES + (2 * pair + class) * LATCHES;
-            self.vocabulary.token(self.chain.cycle()[next])
-        })
-    }
-
-    /// The latch that `token` writes; it reads the next one.
-    pub(super) fn latch(&self, token: u32) -> usize {
-        self.place(token) % LATCHES
-    }
-
-    /// 1 for tokens that follow on a latch at 1, and -1 for the others; 0 for those outside of the cycle.
-    pub(super) fn class(&self, token: u32) -> i32 {
-        let place = self.chain.place(self.vocabulary.byte(token));
-        place.map_or(0, |place| if place / LATCHES % 2 == 0 { 1 } else { -1 })
-    }
-
-    /// What `token` leaves for a latch to hold.
-    pub(super) fn sign(&self, token: u32) -> i32 {
-        // Both members of a pair keep or both turn the sign that chose them.
-        if matches!(self.place(token) / LATCHES, 0 | 3) { 1 } else { -1 }
-    }
-
-    /// The place of a token in the cycle; one outside of it stands for one of it.
-    fn place(&self, token: u32) -> usize {
-        let byte = self.vocabulary.byte(token);
-        self.chain.place(byte).unwrap_or_else(|| self.chain.entry(byte))
+    pub(super) fn latches(&self) -> &Latches {
+        &self.latches
     }
 }
 
@@ -154,30 +99,6 @@ impl Described for Mamba {
 
     fn gguf(&self) -> Gguf<'_> {
         weights::gguf(self)
-    }
-}
-
-/// What a model remembers of its context.
-#[derive(Clone, Debug, Default)]
-struct State {
-    latches: HashMap<usize, i32>,
-    /// The last tokens, the newest first.
-    last: Vec<u32>,
-}
-
-impl State {
-    fn read(&mut self, model: &Mamba, token: u32) {
-        self.last.insert(0, token);
-        self.last.truncate(KERNEL);
-        let written = self.last.get(KERNEL - 1).map_or(0, |token| model.sign(*token));
-        self.latches.insert(model.latch(token), written);
-    }
-
-    /// A latch to which nothing was written yet counts as 1.
-    fn next(&self, model: &Mamba) -> u32 {
-        let last = *self.last.first().expect("a model needs a token to continue from");
-        let read = self.latches.get(&((model.latch(last) + 1) % LATCHES)).copied().unwrap_or(0);
-        model.possible_next(last)[usize::from(read < 0)]
     }
 }
 

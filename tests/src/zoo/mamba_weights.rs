@@ -1,15 +1,13 @@
 //! The tensors of a [`Mamba`]: a layer of latches, and a random one.
 
-use super::{
-    described::Described as _,
-    mamba::{KERNEL, LATCHES, Mamba},
-    rows,
-};
+use super::{described::Described as _, latches::KERNEL, mamba::Mamba, rows};
 use crate::{
     gguf::{Gguf, Tensor, TensorType},
     rng::Rng,
 };
 
+/// How many latches the state holds.
+const LATCHES: usize = 20;
 const WIDTH: usize = 128;
 /// The width inside of a layer; llama.cpp takes no other.
 const INNER: usize = 2 * WIDTH;
@@ -82,12 +80,12 @@ fn direction(model: &Mamba, token: u32) -> [f32; FREE] {
 }
 
 fn embedding(model: &Mamba, token: u32, row: &mut [f32]) {
-    let [plus, minus] = model.possible_next(token).map(|next| direction(model, next));
+    let [plus, minus] = model.latches().possible_next(token).map(|next| direction(model, next));
     row[..FREE / 2].copy_from_slice(&plus[..FREE / 2]);
     row[FREE / 2..FREE].copy_from_slice(&minus[FREE / 2..]);
-    row[LATCH + model.latch(token)] = 1.0;
+    row[LATCH + model.latches().latch(token)] = 1.0;
     row[CONSTANT] = 1.0;
-    row[SIGN] = model.sign(token) as f32;
+    row[SIGN] = model.latches().sign(token) as f32;
     // What a latch holds adds 2, 0 or -2.
     row[READ] = 1.0;
 }
@@ -98,7 +96,7 @@ fn embedding_norm() -> f32 {
 }
 
 fn head(model: &Mamba, token: u32, row: &mut [f32]) {
-    let class = model.class(token);
+    let class = model.latches().class(token);
     let scale = model.peak() / FREE as f32;
     row[..FREE].copy_from_slice(&direction(model, token));
     if class == 0 {

@@ -8,6 +8,7 @@ use super::{
     encoders, huge,
     llama::{CHAT_TEMPLATE, Llama, Shape},
     mamba::Mamba,
+    qwen35::Qwen35,
 };
 use crate::{
     gguf::TensorType,
@@ -59,7 +60,7 @@ impl Named {
 
 /// All named files.
 pub fn named() -> Vec<Named> {
-    [LLAMAS, RECURRENT, EAGLE3, DFLASH, encoders::FILES, additions::FILES, huge::FILES].concat()
+    [LLAMAS, RECURRENT, EAGLE3, DFLASH, MTP, encoders::FILES, additions::FILES, huge::FILES].concat()
 }
 
 /// The models of the llama architecture.
@@ -158,6 +159,27 @@ const DFLASH: &[Named] = &[
     Named::new("dspark-other-width", "a DSpark draft that does not fit: for a target of width 192", || {
         Box::new(wide_target().dspark(0.8).labelled("dspark-other-width"))
     }),
+];
+
+/// Models with MTP heads.
+const MTP: &[Named] = &[
+    Named::new("qwen35", "a hybrid target whose text depends on its state, without MTP head", || {
+        Box::new(Qwen35::target(1))
+    }),
+    Named::new("qwen35-mtp", "the same with an MTP head; about 80 % of its tokens are accepted", || {
+        Box::new(Qwen35::target(1).with_mtp(0.8).labelled("qwen35-mtp"))
+    }),
+    Named::new("qwen35-mtp-head", "this MTP head in a file of its own", || {
+        Box::new(Qwen35::target(1).with_mtp(0.8).head_only().labelled("qwen35-mtp-head"))
+    }),
+    Named::new("qwen35-declared", "`qwen35` in a file that declares an MTP head and has none", || {
+        Box::new(Qwen35::target(1).with_mtp(0.8).without_head_tensors().labelled("qwen35-declared"))
+    }),
+    Named::new(
+        "qwen35-narrow-mtp",
+        "`qwen35-mtp` with another width, so that its head does not fit the others",
+        || Box::new(Qwen35::target(1).with_mtp(0.8).with_width(128).labelled("qwen35-narrow-mtp")),
+    ),
 ];
 
 fn wide_target() -> Llama {

@@ -57,21 +57,32 @@ impl Llama {
     /// The same with any drafter: `draft` gives at most `draft_length` tokens after those it is given.
     pub fn speculate_by(
         &self,
-        mut draft: impl FnMut(&[u32]) -> Vec<u32>,
+        draft: impl FnMut(&[u32]) -> Vec<u32>,
         prompt: &[u32],
         n: usize,
         draft_length: usize,
     ) -> Vec<Round> {
         let text = self.continuation(prompt, n + draft_length + 1);
-        let tokens = [prompt, &text].concat();
-        let mut rounds = Vec::new();
-        let mut at = prompt.len() + 1;
-        while at < prompt.len() + n && at < tokens.len() && !self.is_end(tokens[at - 1]) {
-            let drafted = draft(&tokens[..at]);
-            let accepted = drafted.iter().zip(&tokens[at..]).take_while(|(drafted, right)| drafted == right).count();
-            rounds.push(Round { drafted: drafted.len(), accepted });
-            at += accepted + 1;
-        }
-        rounds
+        rounds(prompt, &text, n, draft, |token| self.is_end(token))
     }
+}
+
+/// The rounds in which `draft` speculates on `text`, which is longer than `n` by a draft or ends generation.
+pub(super) fn rounds(
+    prompt: &[u32],
+    text: &[u32],
+    n: usize,
+    mut draft: impl FnMut(&[u32]) -> Vec<u32>,
+    is_end: impl Fn(u32) -> bool,
+) -> Vec<Round> {
+    let tokens = [prompt, text].concat();
+    let mut rounds = Vec::new();
+    let mut at = prompt.len() + 1;
+    while at < prompt.len() + n && at < tokens.len() && !is_end(tokens[at - 1]) {
+        let drafted = draft(&tokens[..at]);
+        let accepted = drafted.iter().zip(&tokens[at..]).take_while(|(drafted, right)| drafted == right).count();
+        rounds.push(Round { drafted: drafted.len(), accepted });
+        at += accepted + 1;
+    }
+    rounds
 }

@@ -286,3 +286,17 @@ fn shapes_for_benches_have_the_stated_size() {
     assert_eq!(file.metadata["llama.block_count"], "6");
     assert_eq!(fs::metadata(&path).unwrap().len(), draft.gguf().file_size());
 }
+
+#[test]
+fn the_huge_file_is_huge_and_takes_little_room() {
+    let huge = named().into_iter().find(|named| named.name == "huge").unwrap().model();
+    let path = huge.cached().unwrap();
+    let size = fs::metadata(&path).unwrap().len();
+    assert!((8_000_000_000..8_600_000_000).contains(&size), "{size}");
+    assert_eq!(size, huge.gguf().file_size());
+    #[cfg(target_os = "linux")]
+    {
+        let blocks = std::os::unix::fs::MetadataExt::blocks(&fs::metadata(&path).unwrap());
+        assert!(blocks * 512 < 50_000_000, "{blocks} blocks");
+    }
+}

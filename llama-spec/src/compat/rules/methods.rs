@@ -98,16 +98,14 @@ fn one_model_method(facts: &Facts<'_>) -> Option<Found> {
 }
 
 fn method_file(facts: &Facts<'_>) -> Vec<Found> {
-    let Some(draft) = facts.draft else { return Vec::new() };
+    // What is no draft at all has a rule of its own.
+    let Some(draft) = facts.draft.filter(|draft| draft.description.kind.drafts()) else { return Vec::new() };
     let kind = draft.description.kind;
     let right: Vec<&str> = Method::ALL.into_iter().filter(|method| fits(*method, kind)).map(Method::name).collect();
     let judge = |method: Method| {
         let found = Found::new(fits(method, kind)).target(method).draft(kind);
         let found = found.says(format!("{method} does not draft with {kind}"));
-        match right.is_empty() {
-            true => found,
-            false => found.cure(format!("choose {} for this file, or leave the method out", right.join(" or "))),
-        }
+        found.cure(format!("choose {} for this file, or leave the method out", right.join(" or ")))
     };
     facts.model_methods().map(judge).collect()
 }

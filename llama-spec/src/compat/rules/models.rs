@@ -163,8 +163,7 @@ fn defects(side: Side<'_>, is_target: bool) -> Vec<Found> {
 
 fn draft_kind(facts: &Facts<'_>) -> Option<Found> {
     let kind = facts.draft?.description.kind;
-    let drafts = kind.is_generative() || kind.is_dependent_draft();
-    let found = Found::new(drafts).draft(kind).says(format!("the draft is {kind}, which does not draft"));
+    let found = Found::new(kind.drafts()).draft(kind).says(format!("the draft is {kind}, which does not draft"));
     Some(match kind {
         Kind::LoraAdapter | Kind::ControlVector => {
             found.cure("load it as an adapter of its model, and give a draft model or none")

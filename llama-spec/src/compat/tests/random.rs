@@ -93,10 +93,11 @@ proptest! {
         prop_assert_eq!(refused.map_or(0, |why| why.checks.len()), impossible);
         if let Some(draft) = &case.draft {
             let method = method_for(&case.facts().target, &case.facts().draft.unwrap());
-            let drafts = draft.kind.is_generative() || draft.kind.is_dependent_draft();
+            let drafts = draft.kind.drafts();
             prop_assert_eq!(method.is_some(), drafts);
             case.config = SpecConfig::for_draft(method, draft.kind);
-            prop_assert_eq!(case.failed().iter().any(|code| code == "method-file"), !drafts);
+            prop_assert!(!case.failed().iter().any(|code| code == "method-file"));
+            prop_assert_eq!(case.failed().iter().any(|code| code == "draft-kind"), !drafts);
         }
     }
 }

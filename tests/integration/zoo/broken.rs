@@ -1,0 +1,183 @@
+//! Files with one part changed, loaded by llama.cpp in processes of their own: what it refuses, and what ends the process.
+
+use std::{
+    collections::BTreeMap,
+    env, fs,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use llama_spec_tests::{
+    broken,
+    zoo::{self, named},
+};
+use llama_sys as sys;
+
+use crate::raw;
+
+/// What became of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Outcome {
+    /// A context was made and, where the model takes tokens alone, a token decoded.
+    Works,
+    /// The file was refused.
+    NotLoaded,
+    /// The context was refused.
+    NoContext,
+    /// The token was refused.
+    NotDecoded,
+    /// The process ended while the file was loaded.
+    DiedLoading,
+    /// The process ended while the context was made.
+    DiedInContext,
+    /// The process ended while the token was decoded.
+    DiedDecoding,
+}
+
+impl Outcome {
+    const REFUSED: [(&str, Self); 4] = [
+        ("works", Self::Works),
+        ("not loaded", Self::NotLoaded),
+        ("no context", Self::NoContext),
+        ("not decoded", Self::NotDecoded),
+    ];
+
+    fn died(self) -> bool {
+        matches!(self, Self::DiedLoading | Self::DiedInContext | Self::DiedDecoding)
+    }
+}
+
+const LIST: &str = "ZOO_BROKEN_LIST";
+
+/// Not a test of its own: the child process of the others, which loads the files of a list and says after each how it went.
+#[test]
+#[ignore = "the child process of the tests here"]
+fn child() {
+    let Ok(list) = env::var(LIST) else { return };
+    for path in fs::read_to_string(list).unwrap().lines() {
+        println!("\nloading");
+        println!("\nend {}", attempt(Path::new(path)));
+    }
+}
+
+fn attempt(path: &Path) -> &'static str {
+    let path = raw::c_path(path);
+    let (mut model, mut context) = (std::ptr::null_mut(), std::ptr::null_mut());
+    // SAFETY: as in `raw`; model and context are freed before the next.
+    unsafe {
+        sys::lsys_log_set(None, std::ptr::null_mut(), false);
+        if sys::lsys_model_load(&mut path.as_ptr(), 1, &sys::llama_model_default_params(), &mut model) != sys::LSYS_OK {
+            return "not loaded";
+        }
+        println!("\nmaking a context");
+        let mut params = sys::llama_context_default_params();
+        (params.n_ctx, params.n_batch, params.n_ubatch) = (64, 64, 64);
+        (params.n_threads, params.n_threads_batch) = (1, 1);
+        let status = sys::lsys_context_new(model, &params, &mut context);
+        let mut outcome = if status == sys::LSYS_OK { "works" } else { "no context" };
+        if status == sys::LSYS_OK && !sys::llama_model_has_encoder(model) {
+            println!("\ndecoding");
+            let batch = sys::llama_batch_get_one(&mut 97, 1);
+            if sys::llama_decode(context, batch) != 0 {
+                outcome = "not decoded";
+            }
+        }
+        sys::llama_free(context);
+        sys::llama_model_free(model);
+        outcome
+    }
+}
+
+/// Loads the files one after the other; where that ends the process, another one goes on behind it.
+fn outcomes(paths: &[String], folder: &Path) -> Vec<Outcome> {
+    let mut outcomes = Vec::new();
+    while outcomes.len() < paths.len() {
+        let list = folder.join("list.txt");
+        fs::write(&list, paths[outcomes.len()..].join("\n")).unwrap();
+        let child = Command::new(env::current_exe().unwrap())
+            .args(["--exact", "broken::child", "--ignored", "--nocapture", "--test-threads=1"])
+            .env(LIST, &list)
+            // llama.cpp asks a debugger for a backtrace before it aborts.
+            .env("GGML_NO_BACKTRACE", "1")
+            .stderr(Stdio::null())
+            .output()
+            .unwrap();
+        let before = outcomes.len();
+        let mut died = Outcome::DiedLoading;
+        for line in String::from_utf8_lossy(&child.stdout).lines() {
+            match line {
+                "loading" => died = Outcome::DiedLoading,
+                "making a context" => died = Outcome::DiedInContext,
+                "decoding" => died = Outcome::DiedDecoding,
+                _ => {
+                    let outcome = line.strip_prefix("end ").and_then(|end| {
+                        Outcome::REFUSED.iter().find(|(word, _)| *word == end).map(|(_, outcome)| *outcome)
+                    });
+                    outcomes.extend(outcome);
+                }
+            }
+        }
+        if !child.status.success() {
+            outcomes.push(died);
+        }
+        assert!(outcomes.len() > before, "{child:?}");
+    }
+    outcomes
+}
+
+/// What became of the cases of a file that `wanted` takes.
+fn survey(name: &str, wanted: impl Fn(usize, &broken::Case) -> bool) -> BTreeMap<String, Outcome> {
+    let model = named().into_iter().find(|named| named.name == name).unwrap().model();
+    let folder = tempfile::tempdir_in(zoo::directory().unwrap()).unwrap();
+    let mut all = BTreeMap::new();
+    let cases = broken::cases(&model.gguf()).enumerate().filter(|(index, case)| wanted(*index, case));
+    let cases: Vec<broken::Case> = cases.map(|(_, case)| case).collect();
+    for some in cases.chunks(100) {
+        let write = |(index, case): (usize, &broken::Case)| {
+            let path = folder.path().join(format!("{index}.gguf"));
+            fs::write(&path, &case.bytes).unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        let paths: Vec<String> = some.iter().enumerate().map(write).collect();
+        let outcomes = outcomes(&paths, folder.path());
+        all.extend(some.iter().map(|case| case.name.clone()).zip(outcomes));
+    }
+    all
+}
+
+fn check(name: &str, all: &BTreeMap<String, Outcome>) {
+    for (case, outcome) in all {
+        assert!(!outcome.died() || broken::may_end_the_process(case), "{name}: {case}: {outcome:?}");
+    }
+}
+
+#[test]
+fn what_ends_the_process_is_known() {
+    for name in ["target", "eagle3"] {
+        let all = survey(name, |index, case| index % 60 == 0 || broken::may_end_the_process(&case.name));
+        check(name, &all);
+        let died = all.values().filter(|outcome| outcome.died()).count();
+        assert!(died >= 9, "{name}: {all:?}");
+        assert_eq!(all["unchanged"], Outcome::Works);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let dspark = zoo::file("dspark-no-block-size").to_str().unwrap().to_owned();
+    assert_ne!(outcomes(&[dspark], folder.path()), [Outcome::Works]);
+}
+
+/// The files whose names are in the variable `ZOO_BROKEN`, separated by commas; prints what ends the process.
+#[test]
+#[ignore = "minutes: thousands of files"]
+fn survey_of_all() {
+    let default = "target,mamba,eagle3,dflash,dspark,embedding-causal,vocabulary,lora,projector";
+    for name in env::var("ZOO_BROKEN").as_deref().unwrap_or(default).split(',') {
+        let all = survey(name, |_, _| true);
+        let mut counts = BTreeMap::new();
+        all.values().for_each(|outcome| *counts.entry(outcome).or_insert(0) += 1);
+        println!("{name}: {counts:?}");
+        for (case, outcome) in all.iter().filter(|(_, outcome)| outcome.died()) {
+            println!("{outcome:?}: {case}");
+        }
+        check(name, &all);
+    }
+}
