@@ -3,6 +3,8 @@
 mod additions;
 mod cache;
 mod chain;
+mod chained;
+mod chained_weights;
 mod described;
 mod dflash;
 mod dflash_heads;
@@ -13,6 +15,7 @@ mod encoders;
 mod file;
 mod huge;
 mod latches;
+mod layers;
 mod linear;
 mod llama;
 mod mamba;
@@ -28,6 +31,7 @@ mod sample;
 mod weights;
 
 pub use cache::directory;
+pub use chained::{Chained, ChainedKind};
 pub use described::Described;
 pub use dflash::{Dflash, Layout};
 pub use eagle3::Eagle3;

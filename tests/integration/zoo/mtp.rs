@@ -3,7 +3,7 @@
 use llama_spec::{Model, Rollback};
 use llama_spec_tests::{
     vocab::Special,
-    zoo::{Acceptance, Described, Qwen35},
+    zoo::{Acceptance, Chained, ChainedKind, Described, Qwen35},
 };
 
 use crate::{
@@ -70,5 +70,44 @@ fn a_qwen35_head_that_gets_another_state_is_wrong() {
         let drafted = pair.draft(context.len(), text[last]);
         assert_eq!(drafted, model.draft(&[&context[..], &[text[last]]].concat(), 3), "{decoded} {last}");
         assert_eq!(drafted[0] != model.wrong(), right, "{decoded} {last}");
+    }
+}
+
+const KINDS: [ChainedKind; 2] = [ChainedKind::Mimo2, ChainedKind::HyV3];
+
+#[test]
+fn chained_models_answer_as_their_oracle_says() {
+    for kind in KINDS {
+        for oracle in [Chained::target(kind, 1), Chained::target(kind, 2).with_mtp(&[0.5; 6])] {
+            let path = oracle.cached().unwrap();
+            for load_mtp in [false, true] {
+                let model = Model::builder(&path).mtp(load_mtp).load().unwrap();
+                let prompt = oracle.vocabulary().tokenize("The beginning");
+                let text = oracle.continuation(&prompt, 300);
+                assert_eq!(follow(&model, &prompt, &text[..299]), text, "{oracle:?}");
+                assert_eq!(model.context(&options()).unwrap().probe_rollback().unwrap(), Rollback::Partial);
+            }
+        }
+    }
+}
+
+#[test]
+fn chained_drafts_are_those_of_the_definition() {
+    let shares = [&[1.0; 6][..], &[0.9, 0.8, 0.7], &[0.5, 1.0], &[0.8]];
+    for (kind, acceptances) in KINDS.into_iter().flat_map(|kind| shares.map(|shares| (kind, shares))) {
+        let model = Chained::target(kind, 1).with_mtp(acceptances);
+        let prompt = model.vocabulary().tokenize("The beginning");
+        for (length, separate) in [(1, false), (3, false), (8, false), (3, true)] {
+            let mut pair = if separate {
+                let heads = model.clone().heads_only().cached().unwrap();
+                Pair::mtp(&Chained::target(kind, 1).cached().unwrap(), Some(&heads), length)
+            } else {
+                Pair::mtp(&model.cached().unwrap(), None, length)
+            };
+            let (text, rounds, _) = pair.speculate(&prompt, 200);
+            println!("{kind:?} {acceptances:?} {length} {:?}", Acceptance::of(&rounds));
+            assert_eq!(text[..200], model.continuation(&prompt, 200), "{kind:?} {acceptances:?} {length}");
+            assert_eq!(rounds, model.speculate(&prompt, 200, length as usize), "{kind:?} {acceptances:?} {length}");
+        }
     }
 }

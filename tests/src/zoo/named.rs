@@ -3,6 +3,7 @@
 
 use super::{
     additions,
+    chained::{Chained, ChainedKind},
     described::Described,
     dflash::Layout,
     encoders, huge,
@@ -180,7 +181,25 @@ const MTP: &[Named] = &[
         "`qwen35-mtp` with another width, so that its head does not fit the others",
         || Box::new(Qwen35::target(1).with_mtp(0.8).with_width(128).labelled("qwen35-narrow-mtp")),
     ),
+    Named::new("chained", "a dense target, without MTP heads", || Box::new(Chained::target(ChainedKind::Mimo2, 1))),
+    Named::new(
+        "chained-mtp",
+        "the same with three MTP heads, of which 90 %, 80 % and 70 % of the tokens are right",
+        || Box::new(chained(ChainedKind::Mimo2).labelled("chained-mtp")),
+    ),
+    Named::new("chained-mtp-heads", "these MTP heads in a file of their own", || {
+        Box::new(chained(ChainedKind::Mimo2).heads_only().labelled("chained-mtp-heads"))
+    }),
+    Named::new(
+        "hy-v3-mtp",
+        "another architecture with three MTP heads, of which the third is wrong in llama.cpp",
+        || Box::new(chained(ChainedKind::HyV3).labelled("hy-v3-mtp")),
+    ),
 ];
+
+fn chained(kind: ChainedKind) -> Chained {
+    Chained::target(kind, 1).with_mtp(&[0.9, 0.8, 0.7])
+}
 
 fn wide_target() -> Llama {
     target().with_shape(Shape { width: 192, ..target().shape().clone() })

@@ -26,7 +26,8 @@ const CYCLE: usize = 64;
 /// up to 15 tokens ahead, on the share of the cycle that was asked for. Where the state is not that of the token before, or
 /// there is none, it gives [`wrong`](Self::wrong).
 ///
-/// Two layers of width 160 and the head's, with the byte-level vocabulary of [`Llama::target`](super::Llama::target), 0.8 MB.
+/// Two layers of width 160 and the head's, with the byte-level vocabulary of [`Llama::target`](super::Llama::target): 0.8 MB,
+/// and 1.1 MB with the head.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Qwen35 {
     label: String,

@@ -3,6 +3,7 @@
 use super::{
     described::Described as _,
     latches::{KERNEL, Latches},
+    layers::{Attention, Form, Layers, Watch},
     qwen35::{Content, Qwen35},
     rows,
 };
@@ -25,8 +26,6 @@ const FEED_FORWARD: usize = 64;
 const WEIGHTS: TensorType = TensorType::F16;
 /// The activation passes numbers of this size as they are, and their negatives as nothing.
 const LARGE: f32 = 8.0;
-/// What the head writes for [`Qwen35::wrong`].
-const WRONG: f32 = 4.0;
 
 /// Entries of the embedding, of which random weights write only to the first.
 struct Entries {
@@ -103,8 +102,8 @@ pub(super) fn gguf(model: &Qwen35) -> Gguf<'_> {
     gguf.add(embeddings(model, "token_embd.weight", if head_only { model.head() } else { None }));
     if !head_only {
         add_latches(&mut gguf, model);
-        add_attention(&mut gguf, model, 1);
-        add_feed_forward(&mut gguf, model, 1, false);
+        layers(model).add_attention(&mut gguf, 1);
+        layers(model).add_feed_forward(&mut gguf, 1, None);
     }
     if let Some(head) = model.head().filter(|_| model.content() != Content::TrunkOnly) {
         add_head(&mut gguf, model, head);
@@ -113,6 +112,20 @@ pub(super) fn gguf(model: &Qwen35) -> Gguf<'_> {
     gguf.add(Tensor::constant("output_norm.weight", width as u64, 1.0));
     gguf.add(matrix("output.weight", width, tokens, |token, row| output(model, token as u32, row)));
     gguf
+}
+
+/// The random layers: both of the model and the head write.
+fn layers(model: &Qwen35) -> Layers {
+    Layers {
+        seed: model.seed(),
+        weights: WEIGHTS,
+        width: model.width(),
+        free: Entries::of(model).free,
+        attention: Attention { heads: HEADS, kv_heads: 1, head_width: HEAD_WIDTH, form: Form::Gated },
+        feed_forward: FEED_FORWARD,
+        written: model.noise() / ((LAYERS + 1) as f32).sqrt(),
+        second_norm: "post_attention_norm",
+    }
 }
 
 fn matrix<'a>(
@@ -206,77 +219,7 @@ fn add_latches<'a>(gguf: &mut Gguf<'a>, model: &'a Qwen35) {
             row[head * STATE] = size;
             row[head * STATE + 1] = -size;
         }));
-    add_feed_forward(gguf, model, 0, false);
-}
-
-/// Random weights that write only to entries that are free for it. Both layers of the model and the head write.
-fn random<'a>(
-    model: &'a Qwen35,
-    layer: usize,
-    tensor: &str,
-    [row_length, rows]: [usize; 2],
-    deviation: f32,
-    writes: bool,
-) -> Tensor<'a> {
-    let name = format!("blk.{layer}.{tensor}.weight");
-    let (purpose, free) = (name.clone(), Entries::of(model).free);
-    matrix(name, row_length, rows, move |index, row| {
-        if !writes || index < free {
-            Rng::new(model.seed(), &purpose, index as u64).fill_uniform(deviation, row);
-        }
-    })
-}
-
-fn add_attention<'a>(gguf: &mut Gguf<'a>, model: &'a Qwen35, layer: usize) {
-    let width = model.width();
-    let name = |tensor: &str| format!("blk.{layer}.{tensor}.weight");
-    let keep = 1.0 / (width as f32).sqrt();
-    let out = model.noise() / ((LAYERS + 1) as f32 * (HEADS * HEAD_WIDTH) as f32).sqrt();
-    gguf.add(Tensor::constant(name("attn_norm"), width as u64, 1.0))
-        // Queries, each followed by its gate
-        .add(random(model, layer, "attn_q", [width, 2 * HEADS * HEAD_WIDTH], keep, false))
-        .add(random(model, layer, "attn_k", [width, HEAD_WIDTH], keep, false))
-        .add(random(model, layer, "attn_v", [width, HEAD_WIDTH], keep, false))
-        .add(random(model, layer, "attn_output", [HEADS * HEAD_WIDTH, width], out, true))
-        .add(Tensor::constant(name("attn_q_norm"), HEAD_WIDTH as u64, 1.0))
-        .add(Tensor::constant(name("attn_k_norm"), HEAD_WIDTH as u64, 1.0));
-}
-
-/// Random weights; in the head, the first units see what was not expected.
-fn add_feed_forward<'a>(gguf: &mut Gguf<'a>, model: &'a Qwen35, layer: usize, head: bool) {
-    let (width, entries) = (model.width(), Entries::of(model));
-    let keep = 1.0 / (width as f32).sqrt();
-    let down = model.noise() / (0.6 * ((LAYERS + 1) as f32 * FEED_FORWARD as f32).sqrt());
-    let norm = if head { entries.full_norm(model) } else { 1.0 };
-    let Entries { free, unexpected, constant, wrong, .. } = entries;
-    let units = if head { LATCHES } else { 0 };
-    let inside = |tensor: &str, built: fn(usize, usize, usize, &mut [f32])| {
-        let name = format!("blk.{layer}.{tensor}.weight");
-        let purpose = name.clone();
-        matrix(name, width, FEED_FORWARD, move |index, row| {
-            if index < units {
-                built(unexpected + index, constant, index, row);
-            } else {
-                Rng::new(model.seed(), &purpose, index as u64).fill_uniform(keep, row);
-            }
-        })
-    };
-    gguf.add(Tensor::constant(format!("blk.{layer}.post_attention_norm.weight"), width as u64, norm))
-        .add(inside("ffn_gate", |unexpected, constant, _, row| {
-            row[unexpected] = 2.0 * LARGE;
-            row[constant] = -LARGE;
-        }))
-        .add(inside("ffn_up", |_, constant, _, row| row[constant] = 1.0));
-    let name = format!("blk.{layer}.ffn_down.weight");
-    let purpose = name.clone();
-    gguf.add(matrix(name, FEED_FORWARD, width, move |index, row| {
-        if index < free {
-            Rng::new(model.seed(), &purpose, index as u64).fill_uniform(down, row);
-            row[..units].fill(0.0);
-        } else if index == wrong {
-            row[..units].fill(WRONG / LARGE);
-        }
-    }));
+    layers(model).add_feed_forward(gguf, 0, None);
 }
 
 /// The head: it takes the successors from the token, and from the state what the latches hold.
@@ -313,6 +256,8 @@ fn add_head<'a>(gguf: &mut Gguf<'a>, model: &'a Qwen35, head: &'a Latches) {
     if model.content() != Content::HeadOnly && head.acceptance() < 1.0 {
         gguf.add(embeddings(model, name("embed_tokens"), Some(head)));
     }
-    add_attention(gguf, model, LAYERS);
-    add_feed_forward(gguf, model, LAYERS, true);
+    layers(model).add_attention(gguf, LAYERS);
+    let Entries { unexpected, constant, wrong, .. } = entries;
+    let watch = Watch { unexpected, count: LATCHES, constant, wrong, norm: entries.full_norm(model) };
+    layers(model).add_feed_forward(gguf, LAYERS, Some(watch));
 }
