@@ -1,0 +1,115 @@
+//! What is tried: files of the zoo and methods that go together.
+
+use llama_spec::spec::{DraftModelSettings, Method, NgramMapSettings, NgramModSettings, SpecConfig, Stats};
+use llama_spec::{ContextOptions, Event, GenerateOptions, Generator, Model};
+use llama_spec_tests::zoo;
+
+/// A target, what drafts for it, and how much of it must be accepted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pair {
+    pub(crate) target: &'static str,
+    /// None for lookup methods and the target's own heads.
+    pub(crate) draft: Option<&'static str>,
+    pub(crate) methods: &'static [Method],
+    /// The least share of the drafted tokens, for drafts of three, in percent.
+    pub(crate) accepted: u64,
+}
+
+const fn pair(target: &'static str, draft: Option<&'static str>, methods: &'static [Method], accepted: u64) -> Pair {
+    Pair { target, draft, methods, accepted }
+}
+
+const LOOKUP: &[Method] = &[Method::NgramSimple, Method::NgramMapK, Method::NgramMod];
+const EAGLE3: &[Method] = &[Method::DraftEagle3];
+const DFLASH: &[Method] = &[Method::DraftDflash];
+const DSPARK: &[Method] = &[Method::DraftDspark];
+const SIMPLE: &[Method] = &[Method::DraftSimple];
+
+/// All that works.
+pub(crate) const PAIRS: &[Pair] = &[
+    pair("target", Some("eagle3"), EAGLE3, 50),
+    pair("target", Some("eagle3-borrowing"), EAGLE3, 50),
+    pair("target", Some("eagle3-reduced"), EAGLE3, 50),
+    pair("target", Some("eagle3-narrow"), EAGLE3, 50),
+    pair("recall", Some("eagle3-recall"), EAGLE3, 15),
+    pair("target", Some("dflash"), DFLASH, 50),
+    pair("target", Some("dflash-borrowing"), DFLASH, 50),
+    pair("target", Some("dflash-reduced"), DFLASH, 50),
+    pair("target", Some("dflash2"), DFLASH, 50),
+    pair("target", Some("dspark"), DSPARK, 50),
+    pair("target", Some("dspark-in-place"), DSPARK, 50),
+    pair("target", Some("eagle3"), &[Method::NgramMod, Method::DraftEagle3], 50),
+    pair("target", Some("dflash"), &[Method::NgramSimple, Method::DraftDflash], 50),
+    // Recurrent targets go back to a checkpoint, recurrent drafts as well.
+    pair("mamba", None, LOOKUP, 0),
+    pair("mamba", Some("mamba-draft-0.8"), SIMPLE, 50),
+    pair("mamba", Some("mamba-draft-0.8"), &[Method::NgramMod, Method::DraftSimple], 30),
+    // Models that do not agree: nearly everything is rejected.
+    pair("mamba", Some("draft-0.8"), SIMPLE, 0),
+    pair("target", Some("mamba"), SIMPLE, 0),
+];
+
+/// The loaded models of a pair.
+pub(crate) struct Loaded {
+    pair: Pair,
+    target: Model,
+    draft: Option<Model>,
+}
+
+impl Loaded {
+    pub(crate) fn new(pair: Pair) -> Self {
+        let heads = pair.methods.contains(&Method::DraftMtp);
+        let load = |name: &str| Model::builder(zoo::file(name)).mtp(heads).load().unwrap_or_else(|e| panic!("{e}"));
+        Self { pair, target: load(pair.target), draft: pair.draft.map(load) }
+    }
+
+    /// Speculates in drafts of at most `length` tokens.
+    pub(crate) fn generator(&self, length: u32) -> Generator {
+        self.with(length, context())
+    }
+
+    pub(crate) fn with(&self, length: u32, context: ContextOptions) -> Generator {
+        let builder = Generator::builder(&self.target).context(context).speculation(config(self.pair.methods, length));
+        let builder = self.draft.iter().fold(builder, |builder, draft| builder.draft(draft));
+        builder.build().unwrap_or_else(|error| panic!("{:?}: {error}", self.pair))
+    }
+
+    /// Decodes without speculation.
+    pub(crate) fn plain(&self) -> Generator {
+        Generator::builder(&self.target).context(context()).build().unwrap()
+    }
+}
+
+pub(crate) fn context() -> ContextOptions {
+    ContextOptions::default().length_per_slot(1024).batch(256).micro_batch(64).threads(1)
+}
+
+pub(crate) fn config(methods: &[Method], length: u32) -> SpecConfig {
+    let map = NgramMapSettings { lookup: 3, draft: length.max(3) as u16, hits_min: 1 };
+    SpecConfig::new(methods)
+        .draft_max(length)
+        .draft_model(DraftModelSettings { max: length, ..Default::default() })
+        .ngram_simple(map)
+        .ngram_map_k(map)
+        .ngram_map_k4v(map)
+        .ngram_mod(NgramModSettings { lookup: 3, min: 0, max: length as u16 })
+}
+
+pub(crate) fn greedy(tokens: u32) -> GenerateOptions {
+    GenerateOptions::greedy().max_tokens(tokens)
+}
+
+/// The tokens of an answer and its numbers; speculation must still be what it was.
+pub(crate) fn run(generator: &mut Generator, prompt: &str, options: GenerateOptions) -> (Vec<i32>, Stats) {
+    let mut generation = generator.generate(prompt, options).unwrap();
+    let mut tokens = Vec::new();
+    for event in generation.by_ref() {
+        if let Event::Token { token, .. } = event.unwrap() {
+            tokens.push(token.id());
+        }
+    }
+    let stats = generation.stats().clone();
+    drop(generation);
+    assert_eq!(generator.speculation().reason, None, "speculation broke down on the way");
+    (tokens, stats)
+}

@@ -1,0 +1,52 @@
+//! What cannot work is refused with the reason, before anything is computed.
+
+use crate::pairs::{config, context};
+use llama_spec::spec::Method;
+use llama_spec::{Error, Generator, Model};
+use llama_spec_tests::zoo;
+
+fn load(name: &str) -> Model {
+    Model::load(zoo::file(name)).unwrap()
+}
+
+fn refused(target: &str, draft: Option<&str>, methods: &[Method]) -> String {
+    let (target, draft) = (load(target), draft.map(load));
+    let builder = Generator::builder(&target).context(context()).speculation(config(methods, 3));
+    let builder = draft.iter().fold(builder, |builder, draft| builder.draft(draft));
+    let error = builder.build().expect_err("must be refused");
+    assert!(matches!(error, Error::Speculation { .. } | Error::Context { .. }), "{error:?}");
+    error.to_string()
+}
+
+#[test]
+fn drafts_that_do_not_fit_are_refused() {
+    for (draft, method, word) in [
+        ("eagle3-other-width", Method::DraftEagle3, "values"),
+        ("eagle3-layer-beyond", Method::DraftEagle3, "layer"),
+        ("dflash-other-width", Method::DraftDflash, "values"),
+        ("dflash-layer-beyond", Method::DraftDflash, "layer"),
+        ("dflash-no-mask", Method::DraftDflash, "mask"),
+        ("draft-0.8", Method::DraftEagle3, "not an EAGLE-3 draft"),
+        ("draft-0.8", Method::DraftDflash, "not a DFlash draft"),
+        ("draft-0.8", Method::DraftMtp, "multi-token prediction"),
+        ("eagle3", Method::DraftSimple, "language model"),
+        ("dflash", Method::DraftSimple, "language model"),
+    ] {
+        let why = refused("target", Some(draft), &[method]);
+        assert!(why.contains(word), "{draft} as {method}: {why}");
+    }
+}
+
+#[test]
+fn methods_without_what_they_need_are_refused() {
+    assert!(refused("target", None, &[Method::DraftMtp]).contains("no heads"));
+    assert!(refused("target", None, &[Method::DraftEagle3]).contains("needs a draft model"));
+    let two = refused("target", Some("eagle3"), &[Method::DraftSimple, Method::DraftEagle3]);
+    assert!(two.contains("one such method"), "{two}");
+}
+
+#[test]
+fn a_target_without_hidden_states_is_refused() {
+    let why = refused("mamba", Some("eagle3"), &[Method::DraftEagle3]);
+    assert!(why.contains("layer") || why.contains("values"), "{why}");
+}
