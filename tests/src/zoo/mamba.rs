@@ -20,7 +20,7 @@ use crate::{
 /// of state matter. New signs are an invertible function of old ones, so the text hardly ever comes back to where it was.
 /// The second layer adds random numbers at a small scale.
 ///
-/// 2 layers of width 128 with the byte-level vocabulary of [`Llama::target`](super::Llama::target), 1.1 MB.
+/// 2 layers of width 128 with the byte-level vocabulary of [`Llama::target`](super::Llama::target), 1.3 MB.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mamba {
     label: String,
