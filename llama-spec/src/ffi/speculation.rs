@@ -3,10 +3,12 @@
 use super::status::{Failed, c_string, call};
 use crate::batch::Batch;
 use crate::context::Context;
-use crate::error::DecodeError;
+use crate::error::{DecodeError, Failure};
 use crate::spec::{Method, SpecConfig};
 use crate::token::{Slot, Token};
 use llama_sys as sys;
+use std::ffi::CString;
+use std::path::Path;
 use std::ptr::NonNull;
 
 #[derive(Debug)]
@@ -215,4 +217,11 @@ impl RawSpeculation {
 fn ids(tokens: &[Token]) -> *const sys::llama_token {
     // `Token` is a transparent i32, which is what llama_token is.
     tokens.as_ptr().cast()
+}
+
+/// A path as the shim takes it.
+fn c_path(path: &Path) -> Result<CString, Failed> {
+    let text = path.to_str().ok_or_else(|| Failure::new(format!("{} is not valid Unicode", path.display())));
+    let text = text.and_then(c_string);
+    text.map_err(|failure| Failed { status: sys::LSYS_INVALID, failure })
 }
