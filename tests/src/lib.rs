@@ -19,6 +19,7 @@
 //! ```
 
 pub mod broken;
+pub mod children;
 pub mod gguf;
 pub mod mutate;
 pub mod rng;

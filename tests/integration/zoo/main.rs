@@ -7,5 +7,7 @@ mod broken;
 mod drafts;
 mod models;
 mod mtp;
+#[path = "../../../llama-sys/testing/pair.rs"]
 mod pair;
+#[path = "../../../llama-sys/testing/raw.rs"]
 mod raw;

@@ -1,0 +1,53 @@
+//! The page of the documentation with what the library chooses for each pair of files of the zoo.
+
+use super::case::{files, open};
+use llama_spec::spec::SpecConfig;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// The page must be what the rules say now. With `LLAMA_SPEC_WRITE_DOCS` set it is written instead.
+pub(super) fn check() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/pairs.md");
+    let page = page();
+    if std::env::var_os("LLAMA_SPEC_WRITE_DOCS").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    let way = "LLAMA_SPEC_WRITE_DOCS=1 cargo nextest run --workspace -E 'binary(matrix) and test(page)'";
+    assert!(kept == page, "docs/pairs.md is not what the rules say; write it with\n  {way}");
+}
+
+fn page() -> String {
+    let targets: Vec<&str> = files().into_iter().filter(|name| open(name).kind().is_generative()).collect();
+    let mut page = String::from(
+        "# Which draft goes with which target\n\n\
+         What `SpecConfig::auto` says of each pair of files of the zoo (`cargo run -p llama-spec-tests --bin zoo -- --list` \
+         tells what they are): the method it chooses, or the codes of the rules that refuse the pair \
+         ([what they mean](compatibility.md)). A test keeps this page up to date, and another runs every pair with every \
+         method in llama.cpp, each in a process that may die: `cargo nextest run --workspace -E 'binary(matrix)'`.\n",
+    );
+    for target in targets {
+        let file = open(target);
+        let alone = match SpecConfig::auto(&file, None) {
+            Ok(config) => config.names(),
+            Err(why) => codes(&why),
+        };
+        let kind = file.kind();
+        let architecture = file.description().architecture.clone().unwrap_or_default();
+        _ = write!(page, "\n## `{target}`: {kind}, {architecture}\n\nWithout a draft: {alone}\n\n| draft | |\n|---|---|\n");
+        for draft in files() {
+            let verdict = match SpecConfig::auto(&file, Some(&open(draft))) {
+                Ok(config) => format!("**{}**", config.names()),
+                Err(why) => codes(&why),
+            };
+            _ = writeln!(page, "| `{draft}` | {verdict} |");
+        }
+    }
+    page
+}
+
+fn codes(why: &llama_spec::compat::Incompatible) -> String {
+    let mut codes: Vec<String> = why.checks.iter().map(|check| format!("`{}`", check.code)).collect();
+    codes.dedup();
+    codes.join(", ")
+}
