@@ -8,15 +8,15 @@ mod hybrid;
 use super::description::{Description, LayerKind};
 use super::facts::{Facts, Need};
 use super::hyper::Hyper;
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 /// What is known about the tensors of a model while they are checked.
 struct Shapes<'f, 'm> {
     facts: &'f mut Facts<'m>,
     hyper: &'f Hyper,
     kinds: &'f [LayerKind],
-    /// Names of the tensors that were asked for and are there.
-    wanted: HashSet<&'m str>,
+    /// Names of the tensors that were asked for and are there, and how many dimensions they should have.
+    wanted: HashMap<&'m str, usize>,
     /// Lengths that many tensors have.
     width: u64,
     vocabulary: u64,
@@ -38,7 +38,7 @@ pub(super) fn check(
     // Without the numbers, every shape would be wrong; what is missing is noted already.
     let (Some(width), 1..) = (hyper.width, hyper.blocks) else { return };
     let vocabulary = vocabulary.map_or(ANY, u64::from);
-    let mut shapes = Shapes { facts, hyper, kinds, wanted: HashSet::new(), width: width.into(), vocabulary };
+    let mut shapes = Shapes { facts, hyper, kinds, wanted: HashMap::new(), width: width.into(), vocabulary };
     let complete = match name {
         "llama" | "qwen2" | "qwen3" | "qwen3moe" | "gemma" | "gemma2" | "gemma3" => dense::check(&mut shapes, name),
         "gemma4" => dense::check_gemma4(&mut shapes),
@@ -64,7 +64,7 @@ impl<'m> Shapes<'_, 'm> {
             }
             return false;
         };
-        self.wanted.insert(tensor.name);
+        self.wanted.insert(tensor.name, shape.len());
         let expected = shape.iter().chain(std::iter::repeat(&1));
         let fits = tensor.full_shape().iter().zip(expected).all(|(found, &wanted)| wanted == ANY || *found == wanted);
         if !fits {
@@ -174,7 +174,8 @@ impl<'m> Shapes<'_, 'm> {
     fn check_unasked(&mut self) {
         // Scales of quantized matrices go with every architecture.
         let is_scale = |name: &str| name.ends_with(".scale") || name.ends_with(".input_scale");
-        let unasked = self.facts.tensors().find(|tensor| !self.wanted.contains(tensor.name) && !is_scale(tensor.name));
+        let unasked =
+            self.facts.tensors().find(|tensor| !self.wanted.contains_key(tensor.name) && !is_scale(tensor.name));
         if let Some(tensor) = unasked {
             self.facts.refused(tensor.name, "the architecture has no tensor of this name");
         }
@@ -185,11 +186,11 @@ impl<'m> Shapes<'_, 'm> {
         let names: Vec<_> = self
             .facts
             .tensors()
-            .filter(|tensor| self.wanted.contains(tensor.name) && tensor.name != "d2t")
+            .filter(|tensor| tensor.name != "d2t")
             .filter(|tensor| {
-                // The confidence head of DSpark is a matrix of one row.
-                let vector =
-                    tensor.name != "conf_proj.weight" && tensor.full_shape()[1..].iter().all(|&length| length == 1);
+                // A matrix of one row is a matrix: it is multiplied with and not added.
+                let Some(dimensions) = self.wanted.get(tensor.name) else { return false };
+                let vector = *dimensions == 1;
                 match tensor.kind.name {
                     "f32" => false,
                     "f16" | "bf16" => vector,
