@@ -1,9 +1,13 @@
 //! The models of the zoo with MTP heads: what they answer, and what llama.cpp's drafter really makes of their heads.
 
-use llama_spec::{Model, Rollback};
+use llama_spec::{
+    Model, Rollback,
+    file::{Kind, LayerKind, ModelFile},
+    spec::{Method, SpecConfig},
+};
 use llama_spec_tests::{
     vocab::Special,
-    zoo::{Acceptance, Chained, ChainedKind, Described, Qwen35},
+    zoo::{self, Acceptance, Chained, ChainedKind, Described, Qwen35},
 };
 
 use crate::{
@@ -109,5 +113,60 @@ fn chained_drafts_are_those_of_the_definition() {
             assert_eq!(text[..200], model.continuation(&prompt, 200), "{kind:?} {acceptances:?} {length}");
             assert_eq!(rounds, model.speculate(&prompt, 200, length as usize), "{kind:?} {acceptances:?} {length}");
         }
+    }
+}
+
+fn open(name: &str) -> ModelFile {
+    ModelFile::open(zoo::file(name)).unwrap()
+}
+
+#[test]
+fn files_with_heads_are_known_for_what_they_are() {
+    use Kind::{Generative, GenerativeWithMtp, MtpHead};
+    // What the file is, how many heads it declares, and whether heads and model are there
+    for (name, kind, declared, heads, trunk) in [
+        ("qwen35", Generative, 0, false, true),
+        ("qwen35-mtp", GenerativeWithMtp, 1, true, true),
+        ("qwen35-mtp-head", MtpHead, 1, true, false),
+        ("qwen35-declared", Generative, 1, false, true),
+        ("qwen35-narrow-mtp", GenerativeWithMtp, 1, true, true),
+        ("chained", Generative, 0, false, true),
+        ("chained-mtp", GenerativeWithMtp, 3, true, true),
+        ("chained-mtp-heads", MtpHead, 3, true, false),
+        ("hy-v3-mtp", GenerativeWithMtp, 3, true, true),
+    ] {
+        let file = open(name);
+        let found = file.description();
+        assert_eq!(found.kind, kind, "{name}");
+        assert_eq!((found.mtp_layers, found.mtp_heads, found.trunk), (declared, heads, trunk), "{name}");
+        assert!(found.defects.is_empty(), "{name}: {:?}", found.defects);
+        assert_eq!(found.layers, 2, "{name}");
+        let layers = match found.architecture.as_deref() {
+            Some("qwen35") => [LayerKind::Recurrent, LayerKind::Attention],
+            Some("mimo2") => [LayerKind::Attention, LayerKind::SlidingWindow],
+            _ => [LayerKind::Attention, LayerKind::Attention],
+        };
+        assert_eq!(found.layer_kinds, layers, "{name}");
+    }
+}
+
+#[test]
+fn heads_are_chosen_where_they_fit() {
+    for (target, draft, methods) in [
+        ("qwen35-mtp", None, &[Method::DraftMtp][..]),
+        ("qwen35", Some("qwen35-mtp-head"), &[Method::DraftMtp]),
+        ("qwen35-declared", Some("qwen35-mtp-head"), &[Method::DraftMtp]),
+        ("qwen35", Some("qwen35-mtp"), &[Method::DraftMtp]),
+        ("chained-mtp", None, &[Method::DraftMtp]),
+        ("chained", Some("chained-mtp-heads"), &[Method::DraftMtp]),
+        ("qwen35", None, &[Method::NgramMod]),
+        ("qwen35-declared", None, &[Method::NgramMod]),
+        ("qwen35", Some("chained-mtp-heads"), &[]),
+        ("chained", Some("qwen35-mtp-head"), &[]),
+    ] {
+        let (target_file, draft_file) = (open(target), draft.map(open));
+        let config = SpecConfig::auto(&target_file, draft_file.as_ref());
+        let found = config.as_ref().map_or(vec![], SpecConfig::effective);
+        assert_eq!(found, methods, "{target} with {draft:?}: {config:?}");
     }
 }

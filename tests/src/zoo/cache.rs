@@ -59,7 +59,7 @@ pub(super) fn cached(
 }
 
 /// The source that decides what is in a file: a change to it must not leave old files in use.
-const SOURCES: [&str; 23] = [
+const SOURCES: [&str; 29] = [
     include_str!("../gguf.rs"),
     include_str!("../gguf/metadata.rs"),
     include_str!("../gguf/tensor.rs"),
@@ -67,6 +67,8 @@ const SOURCES: [&str; 23] = [
     include_str!("../vocab.rs"),
     include_str!("additions.rs"),
     include_str!("chain.rs"),
+    include_str!("chained.rs"),
+    include_str!("chained_weights.rs"),
     include_str!("dflash.rs"),
     include_str!("dflash_heads.rs"),
     include_str!("dflash_weights.rs"),
@@ -74,11 +76,15 @@ const SOURCES: [&str; 23] = [
     include_str!("eagle3_weights.rs"),
     include_str!("encoders.rs"),
     include_str!("huge.rs"),
+    include_str!("latches.rs"),
+    include_str!("layers.rs"),
     include_str!("linear.rs"),
     include_str!("llama.rs"),
     include_str!("mamba.rs"),
     include_str!("mamba_weights.rs"),
     include_str!("places.rs"),
+    include_str!("qwen35.rs"),
+    include_str!("qwen35_weights.rs"),
     include_str!("recall.rs"),
     include_str!("rows.rs"),
     include_str!("sample.rs"),
