@@ -23,6 +23,7 @@ const LOOKUP: &[Method] = &[Method::NgramSimple, Method::NgramMapK, Method::Ngra
 const EAGLE3: &[Method] = &[Method::DraftEagle3];
 const DFLASH: &[Method] = &[Method::DraftDflash];
 const DSPARK: &[Method] = &[Method::DraftDspark];
+const MTP: &[Method] = &[Method::DraftMtp];
 const SIMPLE: &[Method] = &[Method::DraftSimple];
 
 /// All that works.
@@ -40,6 +41,19 @@ pub(crate) const PAIRS: &[Pair] = &[
     pair("target", Some("dspark-in-place"), DSPARK, 50),
     pair("target", Some("eagle3"), &[Method::NgramMod, Method::DraftEagle3], 50),
     pair("target", Some("dflash"), &[Method::NgramSimple, Method::DraftDflash], 50),
+    // Heads on the target's hidden states: one head, several in a chain, in the target's file or one of their own.
+    pair("qwen35-mtp", None, MTP, 50),
+    pair("qwen35", Some("qwen35-mtp-head"), MTP, 50),
+    pair("qwen35", Some("qwen35-mtp"), MTP, 50),
+    pair("chained-mtp", None, MTP, 40),
+    pair("chained", Some("chained-mtp-heads"), MTP, 40),
+    pair("hy-v3-mtp", None, MTP, 40),
+    // A hybrid target goes back by snapshots, as far as the longest draft of all methods reaches.
+    pair("qwen35", None, LOOKUP, 0),
+    pair("qwen35-mtp", None, &[Method::NgramMod, Method::DraftMtp], 30),
+    // With a hybrid draft, both go back to a checkpoint.
+    pair("qwen35", Some("qwen35-mtp"), SIMPLE, 99),
+    pair("qwen35", Some("mamba"), SIMPLE, 0),
     // Recurrent targets go back to a checkpoint, recurrent drafts as well.
     pair("mamba", None, LOOKUP, 0),
     pair("mamba", Some("mamba-draft-0.8"), SIMPLE, 50),
