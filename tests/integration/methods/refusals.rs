@@ -46,6 +46,31 @@ fn methods_without_what_they_need_are_refused() {
 }
 
 #[test]
+fn heads_that_were_not_loaded_are_named_with_the_cure() {
+    let embedded = refused("qwen35-mtp", None, &[Method::DraftMtp]);
+    assert!(embedded.contains("target") && embedded.contains("mtp(true)"), "{embedded}");
+    let separate = refused("qwen35", Some("qwen35-mtp"), &[Method::DraftMtp]);
+    assert!(separate.contains("draft") && separate.contains("mtp(true)"), "{separate}");
+}
+
+#[test]
+fn heads_that_are_not_in_the_file_are_refused() {
+    let target = Model::builder(zoo::file("qwen35-declared")).mtp(true).load().unwrap();
+    let builder = Generator::builder(&target).context(context()).speculation(config(&[Method::DraftMtp], 3));
+    let error = builder.build().expect_err("must be refused");
+    assert!(error.to_string().contains("next-token heads"), "{error}");
+}
+
+#[test]
+fn heads_of_another_width_are_refused() {
+    let target = load("qwen35");
+    let draft = Model::builder(zoo::file("qwen35-narrow-mtp")).mtp(true).load().unwrap();
+    let builder = Generator::builder(&target).draft(&draft).speculation(config(&[Method::DraftMtp], 3));
+    let error = builder.context(context()).build().expect_err("must be refused");
+    assert!(error.to_string().contains("width"), "{error}");
+}
+
+#[test]
 fn a_target_without_hidden_states_is_refused() {
     let why = refused("mamba", Some("eagle3"), &[Method::DraftEagle3]);
     assert!(why.contains("layer") || why.contains("values"), "{why}");
