@@ -183,6 +183,18 @@ fn every_kind_of_draft_is_recognised_or_refused() {
         ("target", "dspark-no-block-size", refused("draft-defect")),
         ("target", "dspark-other-width", refused("target-width")),
         ("eagle3", "target", refused("target-kind")),
+        ("gemma4", "gemma4-assistant", Ok(Method::DraftMtp)),
+        ("gemma4", "gemma4-assistant-other-width", refused("mtp-width")),
+        ("gemma4", "eagle3", Ok(Method::DraftEagle3)),
+        ("qwen35-plain", "qwen35-mtp", Ok(Method::DraftMtp)),
+        ("qwen35", "qwen35-mtp", Ok(Method::DraftMtp)),
+        ("qwen35-trunk", "qwen35", Ok(Method::DraftMtp)),
+        ("qwen35", "draft-0.8", Ok(Method::DraftSimple)),
+        ("qwen35", "qwen35-small", refused("draft-recurrent")),
+        ("hy_v3", "hy_v3-mtp", Ok(Method::DraftMtp)),
+        ("mimo2", "mimo2-mtp", Ok(Method::DraftMtp)),
+        ("qwen2", "eagle3", refused("target-layers")),
+        ("qwen3", "eagle3", Ok(Method::DraftEagle3)),
     ] {
         assert_eq!(chosen(target, draft), expected, "{target} with {draft}");
     }
@@ -220,4 +232,36 @@ fn what_is_no_model_is_told_as_what_it_is() {
 fn real_sizes_are_judged_from_their_headers() {
     assert_eq!(chosen("huge", "huge-draft"), Ok(Method::DraftSimple));
     assert_eq!(chosen("target", "huge-draft"), Err("vocab-size".to_owned()));
+}
+
+#[test]
+fn the_original_complaint() {
+    let (target, assistant) = (open("gemma4"), open("gemma4-assistant"));
+    let forced = SpecConfig::new([Method::DraftSimple]);
+    let why = forced.check(&target, Some(&assistant), &Conditions::default()).unwrap_err();
+    assert_eq!(codes(&why), ["method-file"]);
+    assert!(why.to_string().contains("choose draft-mtp for this file"), "{why}");
+    let elsewhere = SpecConfig::auto(&open("target"), Some(&assistant)).unwrap_err();
+    for code in ["mtp-hidden-state", "mtp-architecture", "assistant-attention"] {
+        assert!(elsewhere.has(code), "{code}: {elsewhere}");
+    }
+}
+
+#[test]
+fn the_targets_own_heads_are_used_where_they_work() {
+    let auto = |name: &str, conditions: &Conditions| SpecConfig::auto_with(&open(name), None, conditions).unwrap();
+    let usual = Conditions::default();
+    for name in ["qwen35", "qwen35-latches", "hy_v3", "mimo2"] {
+        let config = auto(name, &usual);
+        assert_eq!(config.effective(), [Method::DraftMtp], "{name}: {:?}", config.reason());
+    }
+    assert_eq!(auto("hy_v3", &usual).draft_model.max, 3, "as many as there are heads");
+    for name in ["qwen35-plain", "qwen35-trunk", "gemma4"] {
+        assert_eq!(auto(name, &usual).effective(), [Method::NgramMod], "{name}");
+    }
+    let divided = Conditions::default().split_mode(SplitMode::Tensor);
+    let config = auto("qwen35", &divided);
+    assert_eq!(config.effective(), [Method::NgramMod]);
+    assert!(config.reason().unwrap().contains("split-hidden"), "{:?}", config.reason());
+    assert_eq!(auto("qwen35", &divided.accept_risk(true)).effective(), [Method::DraftMtp]);
 }
