@@ -150,7 +150,8 @@ impl Run {
             let mut own = params;
             (own.n_outputs_max, own.n_outputs_max_per_seq) = (case.slots, 1);
             if block {
-                (own.n_outputs_max, own.n_outputs_max_per_seq) = (case.slots * (case.draft_max + 1), case.draft_max + 1);
+                (own.n_outputs_max, own.n_outputs_max_per_seq) =
+                    (case.slots * (case.draft_max + 1), case.draft_max + 1);
             }
             own.ctx_other = run.target;
             if heads {
@@ -234,7 +235,7 @@ impl Run {
             let draft = if draft_checkpoint { state(self.draft, slot)? } else { Vec::new() };
             states.push((if checkpoint { state(self.target, slot)? } else { Vec::new() }, draft));
         }
-        let requests: Vec<_> = texts.iter().enumerate().map(|(slot, text)| sys::lsys_draft_request {
+        let requests = texts.iter().enumerate().map(|(slot, text)| sys::lsys_draft_request {
             seq: slot as i32,
             n_max: -1,
             pos: position(text) as i32,
@@ -269,8 +270,7 @@ impl Run {
         let (mut row, mut all_accepted, mut kept) = (0, 0, Vec::new());
         for (slot, text) in texts.iter().enumerate() {
             let draft = &drafts[slot];
-            let next: Vec<i32> =
-                (row..=row + draft.len()).map(|row| argmax(self.target, row)).collect::<Step<_>>()?;
+            let next: Vec<i32> = (row..=row + draft.len()).map(|row| argmax(self.target, row)).collect::<Step<_>>()?;
             row += draft.len() + 1;
             let accepted = draft.iter().zip(&next).take_while(|(drafted, right)| drafted == right).count();
             kept.push(([&text.1[text.1.len() - 1..], &draft[..accepted]].concat(), next[accepted], accepted));

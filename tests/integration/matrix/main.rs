@@ -11,10 +11,8 @@ mod case;
 mod drive;
 mod page;
 
-use case::{Case, Settings};
-use drive::Outcome;
+use case::Case;
 use llama_spec::compat::Incompatible;
-use llama_spec::spec::Method;
 use llama_spec_tests::children::{self, End};
 use llama_spec_tests::zoo;
 use std::collections::BTreeMap;
@@ -27,7 +25,13 @@ fn justified(code: &str) -> Option<&'static str> {
         "same-file" => "the draft is the target itself, and only costs",
         "draft-unused" => "no method uses the draft",
         "draft-without-speculation" => "no method uses the draft",
-        "vocab-text" | "vocab-type" | "vocab-size" | "vocab-bos" | "vocab-eos" | "vocab-missing" | "vocab-draft-smaller" => {
+        "vocab-text"
+        | "vocab-type"
+        | "vocab-size"
+        | "vocab-bos"
+        | "vocab-eos"
+        | "vocab-missing"
+        | "vocab-draft-smaller" => {
             "llama.cpp compares vocabularies for draft-simple only; elsewhere a token that differs is never right, or aborts \
              when it comes"
         }

@@ -34,7 +34,10 @@ fn page() -> String {
         };
         let kind = file.kind();
         let architecture = file.description().architecture.clone().unwrap_or_default();
-        _ = write!(page, "\n## `{target}`: {kind}, {architecture}\n\nWithout a draft: {alone}\n\n| draft | |\n|---|---|\n");
+        _ = write!(
+            page,
+            "\n## `{target}`: {kind}, {architecture}\n\nWithout a draft: {alone}\n\n| draft | |\n|---|---|\n"
+        );
         for draft in files() {
             let verdict = match SpecConfig::auto(&file, Some(&open(draft))) {
                 Ok(config) => format!("**{}**", config.names()),

@@ -59,13 +59,15 @@ pub(super) fn cached(
 }
 
 /// The source that decides what is in a file: a change to it must not leave old files in use.
-const SOURCES: [&str; 29] = [
+const SOURCES: [&str; 34] = [
     include_str!("../gguf.rs"),
     include_str!("../gguf/metadata.rs"),
     include_str!("../gguf/tensor.rs"),
     include_str!("../rng.rs"),
     include_str!("../vocab.rs"),
     include_str!("additions.rs"),
+    include_str!("assistant.rs"),
+    include_str!("assistant_weights.rs"),
     include_str!("chain.rs"),
     include_str!("chained.rs"),
     include_str!("chained_weights.rs"),
@@ -88,6 +90,9 @@ const SOURCES: [&str; 29] = [
     include_str!("recall.rs"),
     include_str!("rows.rs"),
     include_str!("sample.rs"),
+    include_str!("transformer.rs"),
+    include_str!("transformer_weights.rs"),
+    include_str!("units.rs"),
     include_str!("weights.rs"),
 ];
 
