@@ -76,7 +76,7 @@ impl Latches {
     /// 1 for tokens that follow on a latch at 1, and -1 for the others; 0 for those outside of the cycle.
     pub(super) fn class(&self, token: u32) -> i32 {
         let place = self.chain.place(self.vocabulary.byte(token));
-        place.map_or(0, |place| if place / self.count() % 2 == 0 { 1 } else { -1 })
+        place.map_or(0, |place| if (place / self.count()).is_multiple_of(2) { 1 } else { -1 })
     }
 
     /// What `token` leaves for a latch to hold.
