@@ -4,9 +4,7 @@ use crate::output::note;
 use clap::Parser;
 use console::style;
 use llama_spec::compat::Incompatible;
-use llama_spec::file::Kind;
 use std::io;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Why a program ends without having done its work.
@@ -21,18 +19,6 @@ pub enum Failure {
     /// A refusal of the library.
     #[error("{}", with_advice(.0))]
     Library(#[from] llama_spec::Error),
-    /// A file that is no model, or one that cannot be loaded.
-    #[error("cannot use {} ({kind}) as a model: {place}: {why}", path.display())]
-    NoModel {
-        /// The file.
-        path: PathBuf,
-        /// What it is.
-        kind: Kind,
-        /// The metadata key or the tensor that is wrong.
-        place: String,
-        /// What is wrong with it.
-        why: String,
-    },
     /// A text could not be read.
     #[error("cannot read {from}: {source}")]
     Input {
@@ -89,9 +75,12 @@ impl Failure {
             Self::Usage(_) | Self::Library(Error::Setting { .. } | Error::UnknownMethod { .. }) => 2,
             Self::Library(Error::Incompatible(_) | Error::Speculation { .. }) => 3,
             Self::Verdict(status) => *status,
-            Self::NoModel { .. } => 4,
             Self::Library(
-                Error::File { .. } | Error::NotGguf { .. } | Error::BrokenFile { .. } | Error::Load { .. },
+                Error::File { .. }
+                | Error::NotGguf { .. }
+                | Error::BrokenFile { .. }
+                | Error::NotLoadable { .. }
+                | Error::Load { .. },
             ) => 4,
             Self::Interrupted | Self::Library(Error::LoadCancelled { .. }) => 130,
             Self::BrokenPipe => 0,
@@ -175,6 +164,7 @@ pub fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::PathBuf;
 
     #[test]
     fn errors_stay_on_one_line() {

@@ -9,7 +9,7 @@ use llama_spec::compat::Conditions;
 use llama_spec::file::{Kind, ModelFile};
 use llama_spec::options::GpuLayers;
 use llama_spec::spec::{Method, SpecConfig, Speculation};
-use llama_spec::{Device, Generator, Model};
+use llama_spec::{Device, Error, Generator, Model};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -36,8 +36,6 @@ struct Files {
 pub struct Engine {
     /// The generator.
     pub generator: Generator,
-    /// What was asked for, what was chosen and why.
-    planned: Speculation,
     /// How long it took to load the models and to make this.
     pub load: Duration,
 }
@@ -102,9 +100,8 @@ impl Models {
         if let Some(draft) = self.draft.as_ref().filter(|_| config.needs_draft()) {
             builder = builder.draft(draft);
         }
-        let planned = config.speculation();
         let generator = builder.speculation(config).build()?;
-        Ok(Engine { generator, planned, load: start.elapsed() })
+        Ok(Engine { generator, load: start.elapsed() })
     }
 }
 
@@ -128,30 +125,18 @@ impl Files {
 }
 
 /// Opens a file that llama.cpp can load, as far as its header tells.
-///
-/// # Errors
-/// What is wrong with it.
-pub fn open(path: &Path) -> Result<ModelFile, Failure> {
+fn open(path: &Path) -> Result<ModelFile, Failure> {
     let file = ModelFile::open(path)?;
-    match file.description().defects.first() {
-        None => Ok(file),
-        Some(defect) => Err(Failure::NoModel {
-            path: path.to_owned(),
-            kind: file.kind(),
-            place: defect.place.clone(),
-            why: defect.why.clone(),
-        }),
+    match file.description().defects.clone() {
+        defects if defects.is_empty() => Ok(file),
+        defects => Err(Error::NotLoadable { path: path.to_owned(), kind: file.kind(), defects }.into()),
     }
 }
 
 impl Engine {
     /// What speculation came to.
     pub fn speculation(&self) -> &Speculation {
-        match self.generator.speculation() {
-            // Something failed while generating.
-            now if now.reason.is_some() => now,
-            _ => &self.planned,
-        }
+        self.generator.speculation()
     }
 
     /// Says why there is no speculation, if there should be one.

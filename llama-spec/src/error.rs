@@ -44,6 +44,16 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
+    /// A file whose header is of no model that llama.cpp loads: it would refuse the file, or abort.
+    #[error("cannot use {} as a model: it is {kind}{}", path.display(), places(defects))]
+    NotLoadable {
+        /// The file, or the first part of a split model.
+        path: PathBuf,
+        /// What it is.
+        kind: crate::file::Kind,
+        /// What is wrong with it.
+        defects: Vec<crate::file::Defect>,
+    },
     /// llama.cpp refused a model file.
     #[error("cannot load {}: {failure}", path.display())]
     Load {
@@ -213,6 +223,10 @@ impl fmt::Display for Failure {
             false => f.write_str(&all.join("; ")),
         }
     }
+}
+
+fn places(defects: &[crate::file::Defect]) -> String {
+    defects.iter().map(|defect| format!("; {}: {}", defect.place, defect.why)).collect()
 }
 
 fn list(names: &[String]) -> String {

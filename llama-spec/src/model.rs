@@ -6,12 +6,12 @@ use crate::error::{Error, Result};
 use crate::ffi::backend;
 use crate::ffi::model::{LoadStop, RawModel};
 use crate::ffi::params::{self, ModelArrays, OVERRIDE_LENGTH};
+use crate::file::ModelFile;
 use crate::options::{GpuLayers, LoadMode, MetadataValue, SplitMode};
 use crate::vocab::Vocab;
 use llama_sys as sys;
 use std::ffi::CString;
 use std::fmt;
-use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -30,7 +30,7 @@ pub struct Model(Arc<Inner>);
 
 struct Inner {
     raw: RawModel,
-    path: PathBuf,
+    file: ModelFile,
     mtp: bool,
     /// Making a context registers things in the model, so only one is made at a time.
     making: Mutex<()>,
@@ -52,7 +52,12 @@ impl Model {
 
     /// The file it was loaded from.
     pub fn path(&self) -> &Path {
-        &self.0.path
+        self.0.file.path()
+    }
+
+    /// What the header of this file says.
+    pub fn file(&self) -> &ModelFile {
+        &self.0.file
     }
 
     /// Its vocabulary.
@@ -190,7 +195,7 @@ impl Model {
 
 impl fmt::Debug for Model {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Model").field("path", &self.0.path).field("description", &self.description()).finish()
+        f.debug_struct("Model").field("path", &self.path()).field("description", &self.description()).finish()
     }
 }
 
@@ -323,13 +328,13 @@ impl ModelBuilder {
     /// Loads it.
     ///
     /// # Errors
-    /// [`Error::File`] and [`Error::NotGguf`] when the file cannot be read or is something else, [`Error::Device`] and
-    /// [`Error::Setting`] when options cannot be met, [`Error::LoadCancelled`], and [`Error::Load`] with llama.cpp's words
+    /// As [`ModelFile::open`] when the file cannot be read or is something else, [`Error::NotLoadable`] when its header is of
+    /// no model that llama.cpp loads, [`Error::Device`] and [`Error::Setting`] when options cannot be met, [`Error::LoadCancelled`], and [`Error::Load`] with llama.cpp's words
     /// when it refuses the file.
     pub fn load(mut self) -> Result<Model> {
         backend::init()?;
-        let files = if self.parts.is_empty() { vec![self.path.clone()] } else { self.parts.clone() };
-        let paths = files.iter().map(|file| readable_gguf(file)).collect::<Result<Vec<_>>>()?;
+        let file = self.file()?;
+        let paths = file.parts().iter().map(|part| c_path(part)).collect::<Result<Vec<_>>>()?;
         for address in &self.rpc_servers {
             backend::add_rpc_server(address)?;
         }
@@ -338,9 +343,26 @@ impl ModelBuilder {
         let mut progress = self.progress.take().unwrap_or_else(|| Box::new(|_| ControlFlow::Continue(())));
         let loaded = RawModel::load(&paths, raw_params, &mut arrays, &mut *progress);
         match loaded {
-            Ok(raw) => Ok(Model(Arc::new(Inner { raw, path: self.path, mtp: self.mtp, making: Mutex::new(()) }))),
+            Ok(raw) => Ok(Model(Arc::new(Inner { raw, file, mtp: self.mtp, making: Mutex::new(()) }))),
             Err(LoadStop::Cancelled) => Err(Error::LoadCancelled { path: self.path }),
             Err(LoadStop::Failed(failure)) => Err(Error::Load { path: self.path, failure }),
+        }
+    }
+
+    /// The header, if llama.cpp can load what it describes.
+    fn file(&self) -> Result<ModelFile> {
+        let file = match self.parts.as_slice() {
+            [] => ModelFile::open(&self.path)?,
+            parts => ModelFile::open_parts(parts)?,
+        };
+        // A value that takes the place of one in the file is the caller's to answer for; without weights only the
+        // tokenizer counts.
+        let overridden = |place: &str| self.overrides.iter().any(|(key, _)| key == place);
+        let counts = |place: &str| !self.vocab_only || place.starts_with("tokenizer.");
+        let defects = file.description().defects.iter().filter(|it| counts(&it.place) && !overridden(&it.place));
+        match defects.cloned().collect::<Vec<_>>() {
+            defects if defects.is_empty() => Ok(file),
+            defects => Err(Error::NotLoadable { path: file.path().to_owned(), kind: file.kind(), defects }),
         }
     }
 
@@ -426,27 +448,12 @@ fn names(devices: &[Device]) -> Vec<String> {
     devices.iter().map(|device| device.name.clone()).collect()
 }
 
-/// Looks at the first bytes, so that what is plainly no model gets a better answer than "failed to load".
-fn readable_gguf(path: &Path) -> Result<CString> {
-    let unreadable = |source| Error::File { path: path.to_owned(), source };
-    let not_gguf = |found: &str| Error::NotGguf { path: path.to_owned(), found: found.to_owned() };
-    if std::fs::metadata(path).map_err(unreadable)?.is_dir() {
-        return Err(not_gguf("it is a directory; name the .gguf file in it"));
-    }
-    let mut start = Vec::new();
-    std::fs::File::open(path).and_then(|file| file.take(512).read_to_end(&mut start)).map_err(unreadable)?;
-    match start.get(..4) {
-        Some(b"GGUF") => {}
-        None if start.is_empty() => return Err(not_gguf("it is empty; was the download interrupted?")),
-        _ if std::str::from_utf8(&start).is_ok_and(|text| !text.contains('\0')) => {
-            return Err(not_gguf("it is a text file"));
-        }
-        _ => return Err(not_gguf("it does not begin with the letters GGUF")),
-    }
-    // llama.cpp opens paths as the platform's narrow strings; on Unix any bytes but NUL will do.
+/// llama.cpp opens paths as the platform's narrow strings; on Unix any bytes but NUL will do.
+fn c_path(path: &Path) -> Result<CString> {
+    let unusable = |found: &str| Error::NotGguf { path: path.to_owned(), found: found.to_owned() };
     #[cfg(unix)]
     let bytes = std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()).to_vec();
     #[cfg(not(unix))]
-    let bytes = path.to_str().ok_or_else(|| not_gguf("its path is not valid Unicode"))?.as_bytes().to_vec();
-    CString::new(bytes).map_err(|_| not_gguf("its path contains a NUL character"))
+    let bytes = path.to_str().ok_or_else(|| unusable("its path is not valid Unicode"))?.as_bytes().to_vec();
+    CString::new(bytes).map_err(|_| unusable("its path contains a NUL character"))
 }

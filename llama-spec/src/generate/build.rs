@@ -2,12 +2,14 @@
 
 use super::Generator;
 use super::engine::{Engine, Resume};
+use crate::compat::Conditions;
 use crate::context::{Context, ContextOptions, Role};
 use crate::error::{Error, Result};
 use crate::ffi::speculation::RawSpeculation;
+use crate::file::Kind;
 use crate::memory::Rollback;
 use crate::model::Model;
-use crate::spec::{Method, SpecConfig, Speculation, Stats};
+use crate::spec::{Method, SpecConfig, Stats};
 
 /// How a [`Generator`] is made.
 #[derive(Debug)]
@@ -34,7 +36,7 @@ impl<'m> GeneratorBuilder<'m> {
 }
 
 impl GeneratorBuilder<'_> {
-    /// The methods of speculation. Default: the draft model if there is one, else none.
+    /// The methods of speculation. Default: what the draft model is for if there is one (see [`SpecConfig::auto`]), else none.
     pub fn speculation(mut self, config: SpecConfig) -> Self {
         self.config = Some(config);
         self
@@ -55,11 +57,10 @@ impl GeneratorBuilder<'_> {
     /// Makes the contexts and the drafters.
     ///
     /// # Errors
-    /// [`Error::Speculation`] when the methods cannot be had with these models, with the reason; else as [`Model::context`].
+    /// [`Error::Incompatible`] with every rule that refuses the methods with these models and options,
+    /// [`Error::Speculation`] for what only loading shows; else as [`Model::context`].
     pub fn build(self) -> Result<Generator> {
-        let default = || self.draft.map_or_else(SpecConfig::off, |draft| SpecConfig::new([method_of(draft)]));
-        let config = self.config.clone().unwrap_or_else(default);
-        config.validate()?;
+        let config = self.checked()?;
         let engine = match config.is_off() {
             true => {
                 let role = Role { outputs: 1, ..Role::default() };
@@ -69,11 +70,27 @@ impl GeneratorBuilder<'_> {
             }
             false => self.speculative(&config)?,
         };
-        let speculation =
-            Speculation { requested: config.methods.clone(), effective: in_order(&config.methods), reason: None };
+        let speculation = config.speculation();
         tracing::info!(requested = %config.names(), active = speculation.is_active(), "speculation");
         let (history, stats) = (Vec::new(), Stats::default());
         Ok(Generator { engine, config, speculation, history, dirty: false, stats })
+    }
+
+    /// The configuration, held against the rules; without one, what the draft is for.
+    fn checked(&self) -> Result<SpecConfig> {
+        let options = self.context.clone().slots(1);
+        let mut conditions = Conditions::from(&options);
+        if let Some(own) = &self.draft_context {
+            conditions = conditions.draft_kv_types(own.kv_type_k, own.kv_type_v);
+        }
+        let (target, draft) = (self.target.file(), self.draft.map(Model::file));
+        match (&self.config, draft) {
+            (None, None) => Ok(SpecConfig::off()),
+            (None, draft) => Ok(SpecConfig::auto_with(target, draft, &conditions)?),
+            // Plain decoding asks nothing of the files.
+            (Some(config), _) if config.is_off() => Ok(config.clone()),
+            (Some(config), draft) => Ok(config.check(target, draft, &conditions)?),
+        }
     }
 
     fn speculative(&self, config: &SpecConfig) -> Result<Engine> {
@@ -108,19 +125,9 @@ impl GeneratorBuilder<'_> {
 
     /// The method that drafts with a model or with heads, or why it cannot.
     fn model_method(&self, config: &SpecConfig) -> Result<Option<Method>, String> {
-        let mut methods = in_order(&config.methods).into_iter().filter(|method| !method.is_lookup());
-        let method = methods.next();
-        if let (Some(first), Some(second)) = (method, methods.next()) {
-            return Err(format!("{first} and {second} both draft with a model, and there can be one such method"));
-        }
-        match (method, self.draft) {
-            (None, Some(_)) => {
-                let cure = "add the method it is for, or leave it out";
-                Err(format!("a draft model was given, but none of the methods uses it; {cure}"))
-            }
-            (Some(Method::DraftMtp), draft) => heads_are_there(self.target, draft).map(|()| method),
-            (Some(_), None) => Err("it needs a draft model, and none was given".into()),
-            _ => Ok(method),
+        match config.methods.iter().copied().find(|method| !method.is_lookup()) {
+            Some(Method::DraftMtp) => heads_are_there(self.target, self.draft).map(|()| Some(Method::DraftMtp)),
+            method => Ok(method),
         }
     }
 
@@ -158,31 +165,14 @@ impl GeneratorBuilder<'_> {
     }
 }
 
-/// Heads of multi-token prediction must be in the draft, or without one in the target, and must have been loaded.
+/// Heads of multi-token prediction must have been loaded.
 fn heads_are_there(target: &Model, draft: Option<&Model>) -> Result<(), String> {
     let (model, name) = draft.map_or((target, "target"), |draft| (draft, "draft"));
-    match model.mtp_layers() {
-        0 if draft.is_none() => {
-            Err("the target has no heads for multi-token prediction, and no draft model was given".into())
+    // All of an assistant's layers are such heads, and always loaded.
+    match model.has_loaded_mtp() || model.file().kind() == Kind::Gemma4Assistant {
+        true => Ok(()),
+        false => {
+            Err(format!("the {name}'s heads for multi-token prediction were not loaded; load it with `mtp(true)`"))
         }
-        0 => Err("the draft model has no heads for multi-token prediction".into()),
-        // All of an assistant's layers are such heads, and always loaded.
-        _ if model.has_loaded_mtp() || model.architecture() == "gemma4-assistant" => Ok(()),
-        _ => Err(format!("the {name}'s heads for multi-token prediction were not loaded; load it with `mtp(true)`")),
     }
-}
-
-/// The method that a draft model is for, as far as its architecture tells.
-fn method_of(draft: &Model) -> Method {
-    match draft.architecture().as_str() {
-        "eagle3" => Method::DraftEagle3,
-        "dflash" => Method::DraftDflash,
-        "gemma4-assistant" => Method::DraftMtp,
-        _ => Method::DraftSimple,
-    }
-}
-
-/// The methods in the order in which they are asked, each once.
-fn in_order(methods: &[Method]) -> Vec<Method> {
-    Method::ALL.into_iter().filter(|method| methods.contains(method)).collect()
 }
