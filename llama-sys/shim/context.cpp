@@ -101,6 +101,36 @@ lsys_status check_model_sizes(const llama_model * model, const llama_context_par
     return check_sizes(params, n_ctx, causal, llama_model_has_encoder(model));
 }
 
+// An assistant reads the embeddings of its target and what the last two layers there keep: their shapes must be its own.
+lsys_status check_assistant(const llama_model & assistant, const llama_context & target) {
+    const auto & own   = assistant.hparams;
+    const auto & other = target.get_model().hparams;
+    if (own.n_embd_out() != other.n_embd) {
+        return lsys::refuse("the assistant is made for a target of width %u, this one's is %u", own.n_embd_out(), other.n_embd);
+    }
+    if (other.n_layer() < 2) {
+        return lsys::refuse("the target has %u layers, and an assistant reads the last two", other.n_layer());
+    }
+    for (uint32_t layer = 0; layer < own.n_layer_all; ++layer) {
+        const bool     sliding = own.is_swa(layer);
+        const uint32_t shared  = other.n_layer() - (sliding ? 2 : 1);
+        if (other.is_swa(shared) != sliding) {
+            return lsys::refuse("layer %u of the target is %s, but layer %u of the assistant, which reads it, is not", shared,
+                                sliding ? "of full attention" : "of a sliding window", layer);
+        }
+        if (own.n_embd_head_k(layer) != other.n_embd_head_k(shared) || own.n_embd_head_v(layer) != other.n_embd_head_v(shared)) {
+            return lsys::refuse("keys and values of the assistant's layer %u are of length %u and %u, those of the target's layer %u of %u and %u",
+                                layer, own.n_embd_head_k(layer), own.n_embd_head_v(layer), shared, other.n_embd_head_k(shared),
+                                other.n_embd_head_v(shared));
+        }
+        const uint32_t n_head_kv = other.n_head_kv(shared);
+        if (n_head_kv == 0 || own.n_head(layer) % n_head_kv != 0) {
+            return lsys::refuse("the assistant's %u heads do not go evenly into the target's %u of keys and values", own.n_head(layer), n_head_kv);
+        }
+    }
+    return LSYS_OK;
+}
+
 // What would dereference missing tensors while the graph is built.
 lsys_status check_weights(const llama_model * model, const llama_context_params & params) {
     const auto & hparams = model->hparams;
@@ -116,7 +146,12 @@ lsys_status check_weights(const llama_model * model, const llama_context_params 
         if (other.kv_unified != params.kv_unified || other.n_seq_max != std::max(1u, params.n_seq_max)) {
             return lsys::refuse("a gemma4 assistant shares the memory of its target, so kv_unified and n_seq_max must be equal");
         }
-        return LSYS_OK;
+        // The layout of the values depends on it.
+        const bool on = params.flash_attn_type == LLAMA_FLASH_ATTN_TYPE_ENABLED;
+        if (params.flash_attn_type != LLAMA_FLASH_ATTN_TYPE_AUTO && on != other.flash_attn) {
+            return lsys::refuse("a gemma4 assistant shares the memory of its target, whose flash attention is %s", other.flash_attn ? "on" : "off");
+        }
+        return check_assistant(*model, *params.ctx_other);
     }
     if (nextn) {
         for (uint32_t layer = hparams.n_layer(); layer < hparams.n_layer_all; ++layer) {

@@ -153,7 +153,13 @@ impl GeneratorBuilder<'_> {
         options: &ContextOptions,
         config: &SpecConfig,
     ) -> Result<Context> {
-        let own = self.draft_context.clone().unwrap_or_else(|| options.clone());
+        let mut own = self.draft_context.clone().unwrap_or_else(|| options.clone());
+        if self.draft.is_some_and(is_assistant) {
+            // It reads the target's memory, so whatever shapes that is the target's.
+            let threads = (own.threads, own.batch_threads);
+            own = options.clone();
+            (own.threads, own.batch_threads) = threads;
+        }
         // A block draft computes all its tokens at once, with an output for each.
         let block = matches!(method, Method::DraftDflash | Method::DraftDspark);
         let outputs = if block { config.draft_model.max.min(config.draft_max) + 1 } else { 1 };

@@ -57,3 +57,19 @@ fn hybrid_targets_do_without_snapshots() {
         }
     }
 }
+
+/// Cells that fell out of the window must not be needed by what is rolled back.
+#[test]
+fn short_sliding_windows_do() {
+    for pair in PAIRS.iter().filter(|pair| pair.target == "gemma4" || pair.target.starts_with("chained")) {
+        let loaded = Loaded::new(*pair);
+        let (expected, _) = run(&mut loaded.plain(), LONG, greedy(100));
+        let mut generator = loaded.with(5, context().full_sliding_window(false));
+        let (tokens, stats) = run(&mut generator, LONG, greedy(100));
+        assert_eq!(tokens, expected, "{pair:?}");
+        assert!(stats.accepted > 0, "{pair:?}: {stats:?}");
+        // Where a beginning is kept, it must be whole.
+        let (again, _) = run(&mut generator, LONG, greedy(100));
+        assert_eq!(again, expected, "{pair:?}");
+    }
+}

@@ -48,6 +48,9 @@ pub(crate) const PAIRS: &[Pair] = &[
     pair("chained-mtp", None, MTP, 40),
     pair("chained", Some("chained-mtp-heads"), MTP, 40),
     pair("hy-v3-mtp", None, MTP, 40),
+    // An assistant in the target's own memory.
+    pair("gemma4", Some("gemma4-assistant"), MTP, 50),
+    pair("gemma4", Some("gemma4-assistant"), &[Method::NgramSimple, Method::DraftMtp], 30),
     // A hybrid target goes back by snapshots, as far as the longest draft of all methods reaches.
     pair("qwen35", None, LOOKUP, 0),
     pair("qwen35-mtp", None, &[Method::NgramMod, Method::DraftMtp], 30),

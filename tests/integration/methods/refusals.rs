@@ -26,6 +26,8 @@ fn drafts_that_do_not_fit_are_refused() {
         ("dflash-other-width", Method::DraftDflash, "values"),
         ("dflash-layer-beyond", Method::DraftDflash, "layer"),
         ("dflash-no-mask", Method::DraftDflash, "mask"),
+        ("gemma4-assistant", Method::DraftMtp, "gemma4"),
+        ("gemma4-assistant", Method::DraftSimple, "gemma4"),
         ("draft-0.8", Method::DraftEagle3, "not an EAGLE-3 draft"),
         ("draft-0.8", Method::DraftDflash, "not a DFlash draft"),
         ("draft-0.8", Method::DraftMtp, "multi-token prediction"),
@@ -74,4 +76,26 @@ fn heads_of_another_width_are_refused() {
 fn a_target_without_hidden_states_is_refused() {
     let why = refused("mamba", Some("eagle3"), &[Method::DraftEagle3]);
     assert!(why.contains("layer") || why.contains("values"), "{why}");
+}
+
+#[test]
+fn assistants_that_do_not_fit_are_refused() {
+    let wide = refused("gemma4", Some("gemma4-assistant-wide"), &[Method::DraftMtp]);
+    assert!(wide.contains("width"), "{wide}");
+    assert!(refused("gemma4", Some("gemma4-assistant"), &[Method::DraftSimple]).contains("MTP"));
+}
+
+/// As far as the architecture tells, nobody has to name the method.
+#[test]
+fn the_kind_of_the_draft_gives_the_method() {
+    for (target, draft, method) in [
+        ("gemma4", "gemma4-assistant", Method::DraftMtp),
+        ("target", "eagle3", Method::DraftEagle3),
+        ("target", "dflash", Method::DraftDflash),
+        ("target", "draft-0.8", Method::DraftSimple),
+    ] {
+        let (target, draft) = (load(target), load(draft));
+        let generator = Generator::builder(&target).draft(&draft).context(context()).build().unwrap();
+        assert_eq!(generator.speculation().effective, [method]);
+    }
 }
