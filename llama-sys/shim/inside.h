@@ -36,15 +36,18 @@ inline bool has_sequence(const llama_context * ctx, llama_seq_id seq) {
     return seq >= 0 && (uint32_t) seq < llama_n_seq_max(ctx);
 }
 
-// Whether the graph of this context gives the input of `layer`. Three architectures build that tensor only once it is
-// asked for; of the others, the graph that was reserved last tells.
+// Whether the graph of this context gives the input of `layer`. Some architectures build that tensor, or the one after the
+// last layer, only once it is asked for; of the others, the graph that was reserved last tells.
 inline bool publishes_layer(const llama_context * ctx, uint32_t layer) {
     const uint32_t n_layer = shape(ctx).n_layer();
     switch (ctx->get_model().arch) {
-        case LLM_ARCH_DEEPSEEK4:  return layer <= n_layer;
+        case LLM_ARCH_DEEPSEEK4:
+        case LLM_ARCH_MIMO2:
+        case LLM_ARCH_NEMOTRON_H:
+        case LLM_ARCH_NEMOTRON_H_MOE: return layer <= n_layer;
         case LLM_ARCH_DEEPSEEK41:
-        case LLM_ARCH_QWEN4EXP:   return layer < n_layer;
-        default:                  break;
+        case LLM_ARCH_QWEN4EXP:       return layer < n_layer;
+        default:                      break;
     }
     const llm_graph_result * const graph = layer <= n_layer ? ctx->get_gf_res_reserve() : nullptr;
     return graph != nullptr && graph->get_layer_inp((int) layer) != nullptr;

@@ -10,32 +10,32 @@ use std::ptr;
 
 /// What is to be run.
 #[derive(Clone, Debug)]
-pub struct Case<'a> {
+pub(crate) struct Case<'a> {
     /// The model that decides.
-    pub target: &'a Path,
+    pub(crate) target: &'a Path,
     /// The model that drafts.
-    pub draft: Option<&'a Path>,
+    pub(crate) draft: Option<&'a Path>,
     /// The drafters.
-    pub types: Vec<sys::lsys_spec_type>,
+    pub(crate) types: Vec<sys::lsys_spec_type>,
     /// The longest draft.
-    pub draft_max: u32,
+    pub(crate) draft_max: u32,
     /// Sequences side by side.
-    pub slots: u32,
+    pub(crate) slots: u32,
     /// Room of each, in tokens.
-    pub context: u32,
+    pub(crate) context: u32,
     /// The most tokens of a decode.
-    pub batch: u32,
+    pub(crate) batch: u32,
     /// The most tokens computed at once.
-    pub micro_batch: u32,
+    pub(crate) micro_batch: u32,
     /// The types of K and V in the caches.
-    pub kv_types: [sys::ggml_type; 2],
+    pub(crate) kv_types: [sys::ggml_type; 2],
     /// The fused attention kernels.
-    pub flash_attention: sys::llama_flash_attn_type,
+    pub(crate) flash_attention: sys::llama_flash_attn_type,
 }
 
 /// What happened, if the process survived.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// Drafts were made and verified.
     Works {
         /// Tokens drafted.
@@ -64,7 +64,7 @@ const LENGTH: usize = 24;
 type Step<T> = Result<T, Outcome>;
 
 /// Runs a case.
-pub fn drive(case: &Case<'_>) -> Outcome {
+pub(crate) fn drive(case: &Case<'_>) -> Outcome {
     // SAFETY: null drops all messages.
     unsafe { sys::lsys_log_set(None, ptr::null_mut(), false) };
     match Run::new(case).and_then(|mut run| run.all(case)) {

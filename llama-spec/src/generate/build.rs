@@ -175,10 +175,15 @@ impl GeneratorBuilder<'_> {
 fn heads_are_there(target: &Model, draft: Option<&Model>) -> Result<(), String> {
     let (model, name) = draft.map_or((target, "target"), |draft| (draft, "draft"));
     // All of an assistant's layers are such heads, and always loaded.
-    match model.has_loaded_mtp() || model.file().kind() == Kind::Gemma4Assistant {
+    match model.has_loaded_mtp() || is_assistant(model) {
         true => Ok(()),
         false => {
             Err(format!("the {name}'s heads for multi-token prediction were not loaded; load it with `mtp(true)`"))
         }
     }
+}
+
+/// It drafts in the memory of its target.
+fn is_assistant(model: &Model) -> bool {
+    model.file().kind() == Kind::Gemma4Assistant
 }

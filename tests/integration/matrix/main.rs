@@ -40,6 +40,10 @@ fn justified(code: &str) -> Option<&'static str> {
         }
         "mtp-hidden-state" => "the target does not give the states that the heads read: what they draft is noise",
         "draft-length" => "llama.cpp shortens the draft, and does not say so",
+        "target-kind" => "a draft or an embedding model gives logits too: what it writes alone is noise",
+        "draft-kind" => "an embedding model gives logits too: what it drafts is noise",
+        "batch-room" => "nothing is drafted, so the batch that would be too large does not come",
+        "snapshot-room" => "llama.cpp copies whole states for lookup drafting, where this library takes snapshots",
         "setting-range" => "a setting outside of its range happens to do no harm",
         _ => return None,
     })

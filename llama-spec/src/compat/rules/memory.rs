@@ -7,13 +7,13 @@ use crate::spec::Method;
 pub(super) const RULES: &[Rule] = &[
     Rule {
         code: "draft-recurrent",
-        about: "rejected tokens can be taken out of a plain draft's memory, or the target keeps whole copies as well",
+        about: "what a plain draft guessed wrong can be taken out of its memory without a copy of its state",
         applies: "draft-simple",
-        severity: Severity::Impossible,
+        severity: Severity::Wasteful,
         stage: Stage::Files,
-        cure: "take a draft with attention only, or lookup drafting",
-        source: "llama.cpp aborts at the first rejected token (common/common.cpp, common_memory; src/llama-memory-recurrent.cpp, \
-                 llama_memory_recurrent::seq_rm)",
+        cure: "take a draft with attention only, or expect less from it",
+        source: "llama.cpp's programs abort at the first rejected token unless the target keeps copies too (common/common.cpp, \
+                 common_memory; src/llama-memory-recurrent.cpp, llama_memory_recurrent::seq_rm); this library copies both states",
         test: Test::One(draft_recurrent),
     },
     Rule {
@@ -104,9 +104,8 @@ fn memory(side: &Side<'_>) -> &'static str {
 
 fn draft_recurrent(facts: &Facts<'_>) -> Option<Found> {
     let draft = facts.draft_for(&[Method::DraftSimple]).filter(|_| facts.has(Method::DraftSimple))?;
-    let both_copy = has_state(&facts.target) && !has_snapshots(&facts.target);
-    let found = Found::new(!has_state(&draft) || both_copy).target(memory(&facts.target)).draft(memory(&draft));
-    Some(found.says("what the draft guessed wrong cannot be taken out of its memory"))
+    let found = Found::new(!has_state(&draft)).target(memory(&facts.target)).draft(memory(&draft));
+    Some(found.says("the states of draft and target are copied before each draft"))
 }
 
 fn checkpoints(facts: &Facts<'_>) -> Option<Found> {

@@ -114,9 +114,7 @@ pub(super) fn cases() -> Vec<(&'static str, Case, Case)> {
         ),
         (
             "draft-recurrent",
-            plain()
-                .target(|target| target.architecture = Some("mamba".into()))
-                .draft(|draft| draft.architecture = Some("mamba".into())),
+            plain().target(|target| target.architecture = Some("mamba".into())),
             plain().draft(|draft| draft.architecture = Some("mamba".into())),
         ),
         ("checkpoints", lookup("qwen35"), lookup("mamba")),

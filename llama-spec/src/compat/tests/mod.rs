@@ -89,7 +89,7 @@ fn all_reasons_are_told() {
         .but(|case| case.difference = differs(139))
         .conditions(|conditions| conditions.slots(0));
     let why = super::refusal(&case.facts()).unwrap();
-    for code in ["vocab-bos", "vocab-text", "draft-recurrent", "slot-count"] {
+    for code in ["vocab-bos", "vocab-text", "slot-count"] {
         assert!(why.has(code), "{code}: {why}");
     }
     let text = why.to_string();
