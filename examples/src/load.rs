@@ -127,10 +127,12 @@ impl Files {
 /// Opens a file that llama.cpp can load, as far as its header tells.
 fn open(path: &Path) -> Result<ModelFile, Failure> {
     let file = ModelFile::open(path)?;
-    match file.description().defects.clone() {
-        defects if defects.is_empty() => Ok(file),
-        defects => Err(Error::NotLoadable { path: path.to_owned(), kind: file.kind(), defects }.into()),
+    let description = file.description();
+    if description.loads() {
+        return Ok(file);
     }
+    let (kind, defects) = (description.kind, description.defects.clone());
+    Err(Error::NotLoadable { path: path.to_owned(), kind, defects }.into())
 }
 
 impl Engine {

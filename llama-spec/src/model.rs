@@ -361,7 +361,7 @@ impl ModelBuilder {
         let counts = |place: &str| !self.vocab_only || place.starts_with("tokenizer.");
         let defects = file.description().defects.iter().filter(|it| counts(&it.place) && !overridden(&it.place));
         match defects.cloned().collect::<Vec<_>>() {
-            defects if defects.is_empty() => Ok(file),
+            defects if defects.is_empty() && (self.vocab_only || file.kind().is_model()) => Ok(file),
             defects => Err(Error::NotLoadable { path: file.path().to_owned(), kind: file.kind(), defects }),
         }
     }

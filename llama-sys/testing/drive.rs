@@ -137,7 +137,9 @@ impl Run {
         params.n_outputs_max = case.batch.min(case.slots * (1 + case.draft_max)).max(case.slots);
         params.n_outputs_max_per_seq = case.batch.min(1 + case.draft_max);
         let mut own = params;
-        own.n_rs_seq = if snapshots { case.draft_max } else { 0 };
+        // Without room for snapshots, states are copied.
+        let room = case.batch.min(case.micro_batch).saturating_sub(2);
+        own.n_rs_seq = if snapshots && case.draft_max <= room { case.draft_max } else { 0 };
         run.plain = context("plain context", run.model, &params)?;
         run.target = context("target context", run.model, &own)?;
         // SAFETY: here and below, the contexts are alive and results are written to live variables.

@@ -185,7 +185,7 @@ fn every_kind_of_draft_is_recognised_or_refused() {
         ("eagle3", "target", refused("target-kind")),
         ("gemma4", "gemma4-assistant", Ok(Method::DraftMtp)),
         ("gemma4", "gemma4-assistant-wide", refused("mtp-width")),
-        ("gemma4", "eagle3", Ok(Method::DraftEagle3)),
+        ("gemma4", "eagle3", refused("target-width")),
         ("qwen35", "qwen35-mtp-head", Ok(Method::DraftMtp)),
         ("qwen35-mtp", "qwen35-mtp-head", Ok(Method::DraftMtp)),
         ("qwen35-declared", "qwen35-mtp", Ok(Method::DraftMtp)),
@@ -250,17 +250,17 @@ fn the_original_complaint() {
 fn the_targets_own_heads_are_used_where_they_work() {
     let auto = |name: &str, conditions: &Conditions| SpecConfig::auto_with(&open(name), None, conditions).unwrap();
     let usual = Conditions::default();
-    for name in ["qwen35", "qwen35-latches", "hy_v3", "mimo2"] {
+    for name in ["qwen35-mtp", "chained-mtp", "hy-v3-mtp"] {
         let config = auto(name, &usual);
         assert_eq!(config.effective(), [Method::DraftMtp], "{name}: {:?}", config.reason());
     }
-    assert_eq!(auto("hy_v3", &usual).draft_model.max, 3, "as many as there are heads");
-    for name in ["qwen35-plain", "qwen35-trunk", "gemma4"] {
+    assert_eq!(auto("hy-v3-mtp", &usual).draft_model.max, 3, "as many as there are heads");
+    for name in ["qwen35", "qwen35-declared", "gemma4"] {
         assert_eq!(auto(name, &usual).effective(), [Method::NgramMod], "{name}");
     }
     let divided = Conditions::default().split_mode(SplitMode::Tensor);
-    let config = auto("qwen35", &divided);
+    let config = auto("qwen35-mtp", &divided);
     assert_eq!(config.effective(), [Method::NgramMod]);
     assert!(config.reason().unwrap().contains("split-hidden"), "{:?}", config.reason());
-    assert_eq!(auto("qwen35", &divided.accept_risk(true)).effective(), [Method::DraftMtp]);
+    assert_eq!(auto("qwen35-mtp", &divided.accept_risk(true)).effective(), [Method::DraftMtp]);
 }

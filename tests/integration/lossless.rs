@@ -277,9 +277,9 @@ fn what_cannot_work_is_refused_with_the_reason() {
         |builder: llama_spec::generate::GeneratorBuilder<'_>| builder.build().expect_err("must be refused").to_string();
     let simple = || SpecConfig::new([Method::DraftSimple]);
     let without = refused(Generator::builder(&model).speculation(simple()));
-    assert!(without.contains("draft model"), "{without}");
+    assert!(without.contains("draft-missing"), "{without}");
     let unused = refused(Generator::builder(&model).draft(&draft).speculation(SpecConfig::new([Method::NgramMod])));
-    assert!(unused.contains("none of the methods uses it"), "{unused}");
+    assert!(unused.contains("draft-unused"), "{unused}");
     let other = load(&target.draft(1.0).other_vocabulary());
     let mismatch = refused(Generator::builder(&model).draft(&other).speculation(simple()));
     assert!(mismatch.contains("token"), "the first differing token must be named: {mismatch}");

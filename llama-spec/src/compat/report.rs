@@ -70,7 +70,7 @@ impl Report {
 
     pub(crate) fn of(facts: &Facts<'_>) -> Self {
         let checks = check_all(facts);
-        let broken = |description: &Description| !description.defects.is_empty();
+        let broken = |description: &Description| !description.loads();
         let draft = facts.draft.map(|draft| draft.description);
         let verdict = match () {
             () if broken(facts.target.description) || draft.is_some_and(broken) => Verdict::Broken,

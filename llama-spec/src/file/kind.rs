@@ -55,6 +55,19 @@ impl Kind {
         matches!(self, Self::Generative | Self::GenerativeWithMtp)
     }
 
+    /// Whether it is a model at all, of whatever use: llama.cpp loads none of the others as one.
+    pub fn is_model(self) -> bool {
+        !matches!(
+            self,
+            Self::LoraAdapter
+                | Self::ControlVector
+                | Self::Projector
+                | Self::VocabularyOnly
+                | Self::ImportanceMatrix
+                | Self::Unknown
+        )
+    }
+
     /// Whether it is a draft that needs the target it was made for: it reads the target's hidden states.
     pub fn is_dependent_draft(self) -> bool {
         matches!(

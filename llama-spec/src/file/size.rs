@@ -32,7 +32,7 @@ impl KvType {
 impl Description {
     /// Whether llama.cpp loads it as a model, as far as the header tells.
     pub fn loads(&self) -> bool {
-        self.defects.is_empty()
+        self.defects.is_empty() && self.kind.is_model()
     }
 
     /// Bytes that one more token takes in the KV cache with these types, over all layers that keep every token.

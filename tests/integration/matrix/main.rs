@@ -43,7 +43,6 @@ fn justified(code: &str) -> Option<&'static str> {
         "target-kind" => "a draft or an embedding model gives logits too: what it writes alone is noise",
         "draft-kind" => "an embedding model gives logits too: what it drafts is noise",
         "batch-room" => "nothing is drafted, so the batch that would be too large does not come",
-        "snapshot-room" => "llama.cpp copies whole states for lookup drafting, where this library takes snapshots",
         "setting-range" => "a setting outside of its range happens to do no harm",
         _ => return None,
     })

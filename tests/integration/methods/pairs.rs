@@ -1,5 +1,6 @@
 //! What is tried: files of the zoo and methods that go together.
 
+use llama_spec::file::Kind;
 use llama_spec::spec::{DraftModelSettings, Method, NgramMapSettings, NgramModSettings, SpecConfig, Stats};
 use llama_spec::{ContextOptions, Event, GenerateOptions, Generator, Model};
 use llama_spec_tests::zoo;
@@ -86,9 +87,23 @@ impl Loaded {
     }
 
     pub(crate) fn with(&self, length: u32, context: ContextOptions) -> Generator {
-        let builder = Generator::builder(&self.target).context(context).speculation(config(self.pair.methods, length));
+        let builder = Generator::builder(&self.target).context(context).speculation(self.config(length));
         let builder = self.draft.iter().fold(builder, |builder, draft| builder.draft(draft));
         builder.build().unwrap_or_else(|error| panic!("{:?}: {error}", self.pair))
+    }
+
+    /// With drafts of at most `length` tokens, or of as many as the file can draft.
+    fn config(&self, length: u32) -> SpecConfig {
+        let mut config = config(self.pair.methods, length);
+        let file = self.draft.as_ref().unwrap_or(&self.target).file();
+        let facts = file.description();
+        let most = match facts.kind {
+            Kind::Dflash | Kind::Dflash2 | Kind::Dspark => facts.block_size.map(|block| block - 1),
+            Kind::Gemma4Assistant => None,
+            _ => Some(facts.mtp_layers).filter(|heads| *heads > 1),
+        };
+        config.draft_model.max = most.map_or(length, |most| most.min(length));
+        config
     }
 
     /// Decodes without speculation.

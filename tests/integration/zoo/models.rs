@@ -89,7 +89,13 @@ const MODELS: &[(&str, &str)] = &[
 #[test]
 fn models_are_of_the_architecture_they_stand_for() {
     for (name, architecture) in MODELS {
-        let model = Model::load(zoo::file(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let loaded = Model::load(zoo::file(name));
+        if *name == "dspark-no-block-size" {
+            // llama.cpp would load it, and abort when a context is made.
+            assert!(matches!(loaded, Err(Error::NotLoadable { .. })), "{loaded:?}");
+            continue;
+        }
+        let model = loaded.unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(model.architecture(), *architecture, "{name}");
         assert_eq!(model.is_recurrent(), *architecture == "mamba", "{name}");
         assert_eq!(model.is_diffusion(), name.starts_with("diffusion"), "{name}");
@@ -101,7 +107,7 @@ fn models_are_of_the_architecture_they_stand_for() {
 fn files_that_are_no_model_are_refused() {
     for name in ["lora", "control-vector", "projector", "vocabulary", "importance-matrix"] {
         let error = Model::load(zoo::file(name)).expect_err(name);
-        assert!(matches!(error, Error::Load { .. }), "{name}: {error:?}");
+        assert!(matches!(error, Error::NotLoadable { .. }), "{name}: {error:?}");
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         code: "snapshot-room",
         about: "the micro-batch is longer than the snapshots and one token",
-        applies: "targets with snapshots",
+        applies: "targets with snapshots, when their number is set",
         severity: Severity::Impossible,
         stage: Stage::Settings,
         cure: "raise the micro-batch, or lower the longest draft",
@@ -124,7 +124,8 @@ fn snapshot_room(facts: &Facts<'_>) -> Option<Found> {
     if !facts.speculates() || !has_snapshots(&facts.target) {
         return None;
     }
-    let count = facts.conditions.snapshots.unwrap_or_else(|| super::lengths::longest(facts));
+    // Where their number is not set and there is no room for them, states are copied instead.
+    let count = facts.conditions.snapshots?;
     let room = facts.conditions.effective_micro_batch();
     let found = Found::new(u64::from(room) > u64::from(count) + 1);
     let found = found.target(format!("a micro-batch of {room} tokens, {count} snapshots"));

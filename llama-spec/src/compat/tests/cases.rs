@@ -125,8 +125,8 @@ pub(super) fn cases() -> Vec<(&'static str, Case, Case)> {
         ),
         (
             "snapshot-room",
-            lookup("qwen35").conditions(|conditions| conditions.micro_batch(14)),
-            lookup("qwen35").conditions(|conditions| conditions.micro_batch(13)),
+            lookup("qwen35").conditions(|conditions| conditions.micro_batch(14).snapshots(Some(12))),
+            lookup("qwen35").conditions(|conditions| conditions.micro_batch(13).snapshots(Some(12))),
         ),
         (
             "window-room",

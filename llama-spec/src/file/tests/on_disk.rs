@@ -32,7 +32,7 @@ fn models_of_the_zoo_are_without_defects() {
         let file = ModelFile::open(zoo::file(named.name)).unwrap();
         let description = file.description();
         let loads = !matches!(description.kind, Kind::VocabularyOnly | Kind::Unknown);
-        if loads && !description.loads() {
+        if loads && !description.defects.is_empty() {
             wrong.push((named.name, description.kind, description.defects.clone()));
         }
     }
