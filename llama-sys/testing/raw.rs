@@ -1,5 +1,7 @@
 //! llama.cpp below the safe library, so that an error there does not look like one in a file. Nothing is freed before the
 //! process ends.
+//!
+//! It is here because unsafe code is only in this package and in `llama-spec/src/ffi`; the tests include it.
 
 use std::{
     ffi::{CStr, CString},
@@ -94,4 +96,70 @@ pub(crate) fn logits(context: *mut sys::llama_context, index: usize) -> Vec<f32>
 
 pub(crate) fn argmax(logits: &[f32]) -> u32 {
     logits.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).unwrap().0 as u32
+}
+
+/// The pooled embedding of a text. Not by the shim, which knows no encoder with a memory.
+pub(crate) fn embedding(context: *mut sys::llama_context, text: &[i32], decode: bool) -> Vec<f32> {
+    let (mut text, mut embedding, mut n) = (text.to_vec(), ptr::null(), 0);
+    // SAFETY: the context is one of `context` and never freed; the embedding is copied before the next call.
+    unsafe {
+        let run = if decode { sys::llama_decode } else { sys::llama_encode };
+        assert_eq!(run(context, sys::llama_batch_get_one(text.as_mut_ptr(), text.len() as i32)), 0);
+        ok(sys::lsys_embeddings_sequence(context, 0, &mut embedding, &mut n));
+        std::slice::from_raw_parts(embedding, n).to_vec()
+    }
+}
+
+/// The logits of an encoder-decoder after a text and the first token of the answer. The shim has no way to do this.
+pub(crate) fn encode_and_decode(context: *mut sys::llama_context, text: &[i32], start: i32) -> Vec<f32> {
+    let (mut text, mut start) = (text.to_vec(), [start]);
+    // SAFETY: the context is one of `context` and never freed; tokens are given with their number.
+    unsafe {
+        assert_eq!(sys::llama_encode(context, sys::llama_batch_get_one(text.as_mut_ptr(), text.len() as i32)), 0);
+        assert_eq!(sys::llama_decode(context, sys::llama_batch_get_one(start.as_mut_ptr(), 1)), 0);
+    }
+    logits(context, 0)
+}
+
+/// Computes all positions of a text at once.
+pub(crate) fn encode(context: *mut sys::llama_context, tokens: &[u32]) {
+    let (batch, mut code) = (batch(context, tokens, 0), 0);
+    // SAFETY: the context is one of `context` and never freed.
+    unsafe { ok(sys::lsys_encode(context, batch, &mut code)) };
+    assert_eq!(code, 0);
+}
+
+/// Whether a LoRA adapter can be applied to a model.
+pub(crate) fn adapter_fits(model: *mut sys::llama_model, path: &Path) -> bool {
+    let path = c_path(path);
+    // SAFETY: the model is one of `load` and never freed, and neither is the adapter.
+    !unsafe { sys::llama_adapter_lora_init(model, path.as_ptr()) }.is_null()
+}
+
+/// Loads a file, makes a context and decodes a token; says on the way what comes next, since each may end the process.
+pub(crate) fn attempt(path: &Path) -> &'static str {
+    let path = c_path(path);
+    let (mut model, mut context) = (ptr::null_mut(), ptr::null_mut());
+    // SAFETY: the path is a C string; model and context are used when they were made, and freed once at the end.
+    unsafe {
+        sys::lsys_log_set(None, ptr::null_mut(), false);
+        if sys::lsys_model_load(&mut path.as_ptr(), 1, &sys::llama_model_default_params(), &mut model) != sys::LSYS_OK {
+            return "not loaded";
+        }
+        println!("\nmaking a context");
+        let mut params = sys::llama_context_default_params();
+        (params.n_ctx, params.n_batch, params.n_ubatch) = (64, 64, 64);
+        (params.n_threads, params.n_threads_batch) = (1, 1);
+        let status = sys::lsys_context_new(model, &params, &mut context);
+        let mut outcome = if status == sys::LSYS_OK { "works" } else { "no context" };
+        if status == sys::LSYS_OK && !sys::llama_model_has_encoder(model) {
+            println!("\ndecoding");
+            if sys::llama_decode(context, sys::llama_batch_get_one(&mut 97, 1)) != 0 {
+                outcome = "not decoded";
+            }
+        }
+        sys::llama_free(context);
+        sys::llama_model_free(model);
+        outcome
+    }
 }

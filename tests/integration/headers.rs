@@ -3,6 +3,7 @@
 //! A part of it runs with every test; `cargo xtask fuzz` runs a million.
 
 use llama_spec::ModelFile;
+use llama_spec::compat::{Conditions, Report};
 use llama_spec::options::KvType;
 use llama_spec_tests::mutate::Header;
 use llama_spec_tests::zoo;
@@ -30,6 +31,7 @@ fn a_million_mutated_headers() {
 
 fn mutate(count: u64) {
     let headers = headers();
+    let target = ModelFile::open(zoo::file("target")).expect("a file of the zoo");
     let (mut longest, mut opened, mut sound, mut largest) = (Duration::ZERO, 0, 0, 0.0f64);
     for number in 0..count {
         let (header, file_bytes) = &headers[(number % headers.len() as u64) as usize];
@@ -48,6 +50,7 @@ fn mutate(count: u64) {
             opened += 1;
             sound += u64::from(file.description().loads());
             exercise(file);
+            inspect(&target, file);
         }
         let took = start.elapsed();
         let peak = MEMORY.peak_usage() - before;
@@ -80,6 +83,14 @@ fn exercise(file: &ModelFile) {
     if let Some(tokenizer) = file.tokenizer() {
         assert_eq!(tokenizer.first_difference(tokenizer, 0), None);
         std::hint::black_box(tokenizer.texts().map(<[u8]>::len).sum::<usize>());
+    }
+}
+
+/// What `inspect` makes of it, as a target and as a draft.
+fn inspect(target: &ModelFile, file: &ModelFile) {
+    let conditions = Conditions::default();
+    for report in [Report::new(file, None, None, &conditions), Report::new(target, Some(file), None, &conditions)] {
+        std::hint::black_box(serde_json::to_string(&report).expect("a report can be written").len());
     }
 }
 

@@ -240,3 +240,37 @@ fn nobody_reading_standard_error_is_no_error() {
         }
     }
 }
+
+#[test]
+fn the_files_alone_decide_how_it_drafts() {
+    for (target, draft, method) in [
+        ("target", Some("draft-0.8"), "draft-simple"),
+        ("target", Some("eagle3"), "draft-eagle3"),
+        ("target", Some("dflash-borrowing"), "draft-dflash"),
+        ("target", Some("dspark"), "draft-dspark"),
+        ("gemma4", Some("gemma4-assistant"), "draft-mtp"),
+        ("qwen35", Some("qwen35-mtp-head"), "draft-mtp"),
+        ("qwen35-mtp", None, "draft-mtp"),
+        ("chained-mtp", None, "draft-mtp"),
+        ("mamba", Some("mamba-draft-0.8"), "draft-simple"),
+    ] {
+        let target = file(target);
+        let usual = ["--model", &target, "--threads", "1", "-p", "The sea", "-n", "60", "--json"];
+        let plain = run(GENERATE, usual.iter().chain(&["--spec", "none"]), "").succeeded().json();
+        let draft = draft.map(file);
+        let with = draft.iter().flat_map(|draft| ["--draft", draft]);
+        let got = run(GENERATE, usual.iter().copied().chain(with), "").succeeded().json();
+        assert_eq!(got["tokens"], plain["tokens"], "{target} with {draft:?}");
+        assert_eq!(got["speculation"]["effective"], serde_json::json!([method]));
+        assert!(got["stats"]["accepted"].as_u64().unwrap() > 0, "{got}");
+    }
+}
+
+#[test]
+fn the_wrong_method_for_a_file_is_refused_by_name() {
+    let (target, assistant) = (file("gemma4"), file("gemma4-assistant"));
+    let args = ["--model", &target, "--draft", &assistant, "-p", "a", "--spec", "draft-simple"];
+    run(GENERATE, args, "").refused_by_rules(&["method-file", "choose draft-mtp"]);
+    let wide = file("gemma4-assistant-wide");
+    run(GENERATE, ["--model", &target, "--draft", &wide, "-p", "a"], "").refused_by_rules(&["mtp-width"]);
+}

@@ -40,7 +40,9 @@ fn what_works_is_found_without_a_method() {
         ("eagle3-reduced", "draft-eagle3"),
         ("dflash", "draft-dflash"),
         ("dspark", "draft-dspark"),
+        ("gemma4-assistant", "draft-mtp"),
     ] {
+        let target = if draft == "gemma4-assistant" { file("gemma4") } else { target.clone() };
         let report = report(&[&target, "--draft", &file(draft)]);
         assert_eq!(report["verdict"], "works", "{draft}: {:?}", failed(&report));
         assert_eq!((&report["requested"], &report["effective"]), (&"auto".into(), &vec![method].into()));
@@ -89,6 +91,38 @@ fn files_that_are_no_model() {
             assert!(run.stderr.starts_with("error: ") || run.stdout.contains("broken"), "{run:?}");
         }
     }
+}
+
+#[test]
+fn what_is_no_language_model_is_told_as_what_it_is() {
+    for (name, verdict) in [
+        ("lora", "broken"),
+        ("control-vector", "broken"),
+        ("projector", "broken"),
+        ("vocabulary", "broken"),
+        ("importance-matrix", "broken"),
+        ("dspark-no-block-size", "broken"),
+        ("embedding", "incompatible"),
+        ("encoder-decoder", "incompatible"),
+        ("diffusion", "incompatible"),
+        ("eagle3", "incompatible"),
+    ] {
+        let alone = report(&[&file(name)]);
+        assert_eq!(alone["verdict"], verdict, "{name}");
+        assert_ne!(alone["target"]["kind"], "generative", "{name}");
+        if verdict == "broken" {
+            assert_eq!(report(&[&file("target"), "--draft", &file(name)])["verdict"], verdict, "{name}");
+        }
+    }
+}
+
+#[test]
+fn tensor_split_with_heads_is_a_risk_to_accept() {
+    let target = file("qwen35-mtp");
+    let args = [target.as_str(), "--spec", "draft-mtp", "--split-mode", "tensor"];
+    let refused = report(&args);
+    assert_eq!((refused["verdict"].as_str(), failed(&refused)), (Some("incompatible"), vec!["split-hidden"]));
+    assert_eq!(report(&[&args[..], &["--accept-risk"]].concat())["verdict"], "works");
 }
 
 #[test]

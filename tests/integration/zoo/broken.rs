@@ -11,7 +11,6 @@ use llama_spec_tests::{
     broken,
     zoo::{self, named},
 };
-use llama_sys as sys;
 
 use crate::raw;
 
@@ -56,35 +55,7 @@ fn child() {
     let Ok(list) = env::var(LIST) else { return };
     for path in fs::read_to_string(list).unwrap().lines() {
         println!("\nloading");
-        println!("\nend {}", attempt(Path::new(path)));
-    }
-}
-
-fn attempt(path: &Path) -> &'static str {
-    let path = raw::c_path(path);
-    let (mut model, mut context) = (std::ptr::null_mut(), std::ptr::null_mut());
-    // SAFETY: as in `raw`; model and context are freed before the next.
-    unsafe {
-        sys::lsys_log_set(None, std::ptr::null_mut(), false);
-        if sys::lsys_model_load(&mut path.as_ptr(), 1, &sys::llama_model_default_params(), &mut model) != sys::LSYS_OK {
-            return "not loaded";
-        }
-        println!("\nmaking a context");
-        let mut params = sys::llama_context_default_params();
-        (params.n_ctx, params.n_batch, params.n_ubatch) = (64, 64, 64);
-        (params.n_threads, params.n_threads_batch) = (1, 1);
-        let status = sys::lsys_context_new(model, &params, &mut context);
-        let mut outcome = if status == sys::LSYS_OK { "works" } else { "no context" };
-        if status == sys::LSYS_OK && !sys::llama_model_has_encoder(model) {
-            println!("\ndecoding");
-            let batch = sys::llama_batch_get_one(&mut 97, 1);
-            if sys::llama_decode(context, batch) != 0 {
-                outcome = "not decoded";
-            }
-        }
-        sys::llama_free(context);
-        sys::llama_model_free(model);
-        outcome
+        println!("\nend {}", raw::attempt(Path::new(path)));
     }
 }
 

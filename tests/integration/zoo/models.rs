@@ -1,12 +1,10 @@
 //! The files of the zoo that are no plain llama: which load, what they answer, and which are refused.
 
-use std::ptr;
-
 use llama_spec::{Batch, ContextOptions, Error, Model, Rollback, Slot, Token};
 use llama_spec_tests::{vocab::Special, zoo};
 use llama_sys as sys;
 
-use crate::raw::{self, argmax, ok};
+use crate::raw::{self, argmax};
 
 pub(crate) fn options() -> ContextOptions {
     ContextOptions::default().length_per_slot(1024).threads(1)
@@ -131,16 +129,8 @@ fn encoders_give_embeddings() {
             // With fewer outputs than tokens in a batch, llama.cpp's mean pooling ends the process.
             (params.n_outputs_max, params.n_outputs_max_per_seq) = (512, 512);
         });
-        let (mut text, mut embedding, mut n) = ([97, 98, 99], ptr::null(), 0);
-        // SAFETY: handles live as long as the process; the embedding is read before the next call. Not by the shim, which
-        // knows no encoder with a memory.
-        let embedding = unsafe {
-            let run = if name == "embedding-causal" { sys::llama_decode } else { sys::llama_encode };
-            assert_eq!(run(context, sys::llama_batch_get_one(text.as_mut_ptr(), 3)), 0, "{name}");
-            ok(sys::lsys_embeddings_sequence(context, 0, &mut embedding, &mut n));
-            std::slice::from_raw_parts(embedding, n)
-        };
-        assert_eq!(n, length, "{name}");
+        let embedding = raw::embedding(context, &[97, 98, 99], name == "embedding-causal");
+        assert_eq!(embedding.len(), length, "{name}");
         assert!(embedding.iter().all(|x| x.is_finite()) && embedding.iter().any(|x| *x != 0.0), "{name}");
     }
 }
@@ -148,13 +138,7 @@ fn encoders_give_embeddings() {
 #[test]
 fn an_encoder_decoder_gives_logits_after_both() {
     let context = raw::context(raw::load(&zoo::file("encoder-decoder")), |_| {});
-    // SAFETY: handles live as long as the process, and the tokens as long as the calls. The shim has no way to do this.
-    let logits = unsafe {
-        let (mut text, mut start) = ([97, 98, 99], [0]);
-        assert_eq!(sys::llama_encode(context, sys::llama_batch_get_one(text.as_mut_ptr(), 3)), 0);
-        assert_eq!(sys::llama_decode(context, sys::llama_batch_get_one(start.as_mut_ptr(), 1)), 0);
-        std::slice::from_raw_parts(sys::llama_get_logits_ith(context, 0), 261)
-    };
+    let logits = raw::encode_and_decode(context, &[97, 98, 99], 0);
     assert!(logits.iter().all(|logit| logit.is_finite()) && logits.iter().any(|logit| *logit != 0.0));
 }
 
@@ -162,11 +146,7 @@ fn an_encoder_decoder_gives_logits_after_both() {
 fn diffusion_models_give_logits_for_all_positions() {
     for name in ["diffusion", "diffusion-llada"] {
         let context = raw::context(raw::load(&zoo::file(name)), |_| {});
-        let batch = raw::batch(context, &[97, 98, 260, 260], 0);
-        let mut code = 0;
-        // SAFETY: handles live as long as the process.
-        unsafe { ok(sys::lsys_encode(context, batch, &mut code)) };
-        assert_eq!(code, 0, "{name}");
+        raw::encode(context, &[97, 98, 260, 260]);
         for index in 0..4 {
             assert!(raw::logits(context, index).iter().any(|logit| *logit != 0.0), "{name}");
         }
@@ -175,12 +155,9 @@ fn diffusion_models_give_logits_for_all_positions() {
 
 #[test]
 fn the_adapter_fits_its_target_and_no_other() {
-    let path = raw::c_path(&zoo::file("lora"));
     for (name, fits) in [("target", true), ("mamba", false), ("eagle3", false)] {
         let model = raw::load(&zoo::file(name));
-        // SAFETY: the model is never freed, and neither is the adapter.
-        let adapter = unsafe { sys::llama_adapter_lora_init(model, path.as_ptr()) };
-        assert_eq!(!adapter.is_null(), fits, "{name}");
+        assert_eq!(raw::adapter_fits(model, &zoo::file("lora")), fits, "{name}");
     }
 }
 

@@ -112,6 +112,17 @@ pub(super) const RULES: &[Rule] = &[
         test: Test::One(assistant_attention),
     },
     Rule {
+        code: "mtp-long-chain",
+        about: "the third of several heads gets the hidden state it needs",
+        applies: "draft-mtp with hy_v3",
+        severity: Severity::Wasteful,
+        stage: Stage::Settings,
+        cure: "set draft_model.max to 2",
+        source: "llama.cpp keeps the hidden states of hy_v3's heads before it drops the rows without output, and then reads a wrong \
+                 row: drafts are wrong from the third token on (src/models/hy-v3.cpp, graph_mtp; seen by running)",
+        test: Test::One(mtp_long_chain),
+    },
+    Rule {
         code: "mtp-trunk-unused",
         about: "a draft that is used for its heads holds only the heads",
         applies: "draft-mtp with a draft",
@@ -156,6 +167,13 @@ fn mtp_head_count(facts: &Facts<'_>) -> Option<Found> {
     let count = heads.description.mtp_layers;
     let found = place(facts, Found::new(count <= 1), format!("{count} heads"));
     Some(found.says(format!("the architecture {} runs one head", heads.name())))
+}
+
+fn mtp_long_chain(facts: &Facts<'_>) -> Option<Found> {
+    let heads = facts.heads().filter(|heads| heads.name() == "hy_v3")?;
+    let longest = facts.config.draft_model.max.min(heads.description.mtp_layers);
+    let found = place(facts, Found::new(longest <= 2), format!("drafts of up to {longest} tokens"));
+    Some(found.says("the third token of a draft and those after it will be wrong"))
 }
 
 fn mtp_tensors(facts: &Facts<'_>) -> Option<Found> {

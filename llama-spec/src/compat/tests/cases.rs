@@ -79,6 +79,11 @@ pub(super) fn cases() -> Vec<(&'static str, Case, Case)> {
             embedded("qwen35").target(|target| target.mtp_layers = 3)
         }),
         (
+            "mtp-long-chain",
+            embedded("hy_v3").target(|target| target.mtp_layers = 3).but(model_settings(|settings| settings.max = 2)),
+            embedded("hy_v3").target(|target| target.mtp_layers = 3),
+        ),
+        (
             "mtp-tensors",
             embedded("qwen35"),
             embedded("qwen35").but(|case| case.missing_head_tensor = Some((4, "nextn.enorm"))),
