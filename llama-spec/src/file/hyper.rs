@@ -56,6 +56,8 @@ impl Hyper {
         if !hyper.read_blocks(facts) {
             return hyper;
         }
+        facts.u32(&facts.key("vocab_size"), Need::Optional);
+        check_places(facts, hyper.blocks);
         hyper.read_experts(facts, name);
         hyper.read_rope(facts);
         hyper.read_heads(facts, name);
@@ -176,5 +178,20 @@ impl Hyper {
             );
             facts.aborts(facts.key("attention.head_count_kv"), why);
         }
+    }
+}
+
+/// Tensors of blocks that are not counted, which llama.cpp leaves over and then refuses the file, and data that begins where
+/// its buffers cannot.
+fn check_places(facts: &mut Facts<'_>, blocks: u32) {
+    const BUFFER_ALIGNMENT: u64 = 32;
+    let block = |name: &str| name.strip_prefix("blk.")?.split('.').next()?.parse::<u32>().ok();
+    if let Some(over) = facts.tensors().find(|tensor| block(tensor.name).is_some_and(|block| block >= blocks)) {
+        facts.refused(over.name, format!("of a block behind the last of {blocks}"));
+    }
+    let start = facts.tensors().map(|tensor| tensor.offset).min().unwrap_or(0);
+    if !start.is_multiple_of(BUFFER_ALIGNMENT) {
+        let why = format!("the data begins at byte {start}, which is no multiple of {BUFFER_ALIGNMENT}");
+        facts.aborts("general.alignment", why);
     }
 }
