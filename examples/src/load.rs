@@ -117,9 +117,12 @@ impl Files {
     fn plan(&self, spec: &SpecArgs, draft: Option<&ModelFile>) -> Result<SpecConfig, Failure> {
         let Self { target, conditions, .. } = self;
         let config = spec.config(target, draft, conditions);
-        match spec.spec.is_some() || draft.is_some() {
-            true => Ok(config.check(target, draft, conditions)?),
-            false => Ok(config.or_degrade(target, draft, conditions)),
+        let asked = spec.spec.is_some() || draft.is_some();
+        match config.check(target, draft, conditions) {
+            Ok(config) => Ok(config),
+            // What is no language model is not made one by doing without drafts.
+            Err(why) if asked || !target.kind().is_generative() => Err(why.into()),
+            Err(_) => Ok(config.or_degrade(target, draft, conditions)),
         }
     }
 }

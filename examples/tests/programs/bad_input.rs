@@ -129,6 +129,15 @@ fn drafts_that_do_not_fit() {
 }
 
 #[test]
+fn drafts_are_no_models_of_their_own() {
+    for name in ["eagle3", "dflash", "gemma4-assistant", "embedding"] {
+        for program in BOTH {
+            run(program, ["--model", &file(name)], "a\n").refused_by_rules(&["target-kind"]);
+        }
+    }
+}
+
+#[test]
 fn prompts_that_cannot_be_used() {
     let dir = tempfile::tempdir().unwrap();
     let target = without_bos();
