@@ -8,7 +8,7 @@ use clap::Args;
 /// Which headers.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Run cargo-fuzz on the target `model_file` instead, beginning with the headers of the zoo
+    /// Run cargo-fuzz on the target `model_file` instead, beginning with the headers of the zoo and of `fuzz/seeds`
     #[arg(long)]
     fuzzer: bool,
     /// How long cargo-fuzz runs, in seconds
@@ -28,7 +28,8 @@ pub(crate) fn fuzz(options: &Options, origin: Origin) -> Result<()> {
     Run::cargo().args(seeds).envs(&variables).run()?;
     let time = format!("-max_total_time={}", options.time);
     Run::cargo()
-        .args(["+nightly", "fuzz", "run", "model_file", "--", &time, "-timeout=1", "-rss_limit_mb=512"])
+        .args(["+nightly", "fuzz", "run", "model_file", "fuzz/corpus/model_file", "fuzz/seeds/model_file"])
+        .args(["--", &time, "-timeout=1", "-rss_limit_mb=512"])
         .envs(&variables)
         .cure("`cargo install cargo-fuzz` and `rustup toolchain install nightly`, if one of them is missing")
         .run()
