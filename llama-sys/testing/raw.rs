@@ -136,8 +136,13 @@ pub(crate) fn adapter_fits(model: *mut sys::llama_model, path: &Path) -> bool {
     !unsafe { sys::llama_adapter_lora_init(model, path.as_ptr()) }.is_null()
 }
 
-/// Loads a file, makes a context and decodes a token; says on the way what comes next, since each may end the process.
-pub(crate) fn attempt(path: &Path) -> &'static str {
+/// A step of [`attempt`].
+pub(crate) const MAKING_A_CONTEXT: &str = "making a context";
+/// A step of [`attempt`].
+pub(crate) const DECODING: &str = "decoding";
+
+/// Loads a file, makes a context and decodes a token; tells `step` what comes next, since each may end the process.
+pub(crate) fn attempt(path: &Path, step: impl Fn(&str)) -> &'static str {
     let path = c_path(path);
     let (mut model, mut context) = (ptr::null_mut(), ptr::null_mut());
     // SAFETY: the path is a C string; model and context are used when they were made, and freed once at the end.
@@ -146,14 +151,14 @@ pub(crate) fn attempt(path: &Path) -> &'static str {
         if sys::lsys_model_load(&mut path.as_ptr(), 1, &sys::llama_model_default_params(), &mut model) != sys::LSYS_OK {
             return "not loaded";
         }
-        println!("\nmaking a context");
+        step(MAKING_A_CONTEXT);
         let mut params = sys::llama_context_default_params();
         (params.n_ctx, params.n_batch, params.n_ubatch) = (64, 64, 64);
         (params.n_threads, params.n_threads_batch) = (1, 1);
         let status = sys::lsys_context_new(model, &params, &mut context);
         let mut outcome = if status == sys::LSYS_OK { "works" } else { "no context" };
         if status == sys::LSYS_OK && !sys::llama_model_has_encoder(model) {
-            println!("\ndecoding");
+            step(DECODING);
             if sys::llama_decode(context, sys::llama_batch_get_one(&mut 97, 1)) != 0 {
                 outcome = "not decoded";
             }

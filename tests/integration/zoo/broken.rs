@@ -1,15 +1,11 @@
 //! Files with one part changed, loaded by llama.cpp in processes of their own: what it refuses, and what ends the process.
 
-use std::{
-    collections::BTreeMap,
-    env, fs,
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::{collections::BTreeMap, env, fs, path::Path};
 
 use llama_spec::ModelFile;
 use llama_spec_tests::{
     broken,
+    children::{self, End},
     zoo::{self, named},
 };
 
@@ -35,66 +31,43 @@ enum Outcome {
 }
 
 impl Outcome {
-    const REFUSED: [(&str, Self); 4] = [
+    /// What the child says where nothing died.
+    const SAID: [(&str, Self); 4] = [
         ("works", Self::Works),
         ("not loaded", Self::NotLoaded),
         ("no context", Self::NoContext),
         ("not decoded", Self::NotDecoded),
     ];
 
+    fn of(end: &End) -> Self {
+        match end {
+            End::Said(said) => Self::SAID.iter().find(|(word, _)| word == said).map(|(_, outcome)| *outcome).unwrap(),
+            End::Died { step, .. } => match step.as_str() {
+                raw::MAKING_A_CONTEXT => Self::DiedInContext,
+                raw::DECODING => Self::DiedDecoding,
+                _ => Self::DiedLoading,
+            },
+        }
+    }
+
     fn died(self) -> bool {
         matches!(self, Self::DiedLoading | Self::DiedInContext | Self::DiedDecoding)
     }
 }
 
-const LIST: &str = "ZOO_BROKEN_LIST";
-
-/// Not a test of its own: the child process of the others, which loads the files of a list and says after each how it went.
+/// Not a test of its own: the child process of the others, which loads the files of a list.
 #[test]
 #[ignore = "the child process of the tests here"]
 fn child() {
-    let Ok(list) = env::var(LIST) else { return };
-    for path in fs::read_to_string(list).unwrap().lines() {
-        println!("\nloading");
-        println!("\nend {}", raw::attempt(Path::new(path)));
+    for path in children::cases().unwrap_or_default() {
+        children::step("loading");
+        children::end(raw::attempt(Path::new(&path), children::step));
     }
 }
 
-/// Loads the files one after the other; where that ends the process, another one goes on behind it.
+/// Loads the files one after the other, in processes that may die.
 fn outcomes(paths: &[String], folder: &Path) -> Vec<Outcome> {
-    let mut outcomes = Vec::new();
-    while outcomes.len() < paths.len() {
-        let list = folder.join("list.txt");
-        fs::write(&list, paths[outcomes.len()..].join("\n")).unwrap();
-        let child = Command::new(env::current_exe().unwrap())
-            .args(["--exact", "broken::child", "--ignored", "--nocapture", "--test-threads=1"])
-            .env(LIST, &list)
-            // llama.cpp asks a debugger for a backtrace before it aborts.
-            .env("GGML_NO_BACKTRACE", "1")
-            .stderr(Stdio::null())
-            .output()
-            .unwrap();
-        let before = outcomes.len();
-        let mut died = Outcome::DiedLoading;
-        for line in String::from_utf8_lossy(&child.stdout).lines() {
-            match line {
-                "loading" => died = Outcome::DiedLoading,
-                "making a context" => died = Outcome::DiedInContext,
-                "decoding" => died = Outcome::DiedDecoding,
-                _ => {
-                    let outcome = line.strip_prefix("end ").and_then(|end| {
-                        Outcome::REFUSED.iter().find(|(word, _)| *word == end).map(|(_, outcome)| *outcome)
-                    });
-                    outcomes.extend(outcome);
-                }
-            }
-        }
-        if !child.status.success() {
-            outcomes.push(died);
-        }
-        assert!(outcomes.len() > before, "{child:?}");
-    }
-    outcomes
+    children::run("broken::child", paths, folder).unwrap().iter().map(Outcome::of).collect()
 }
 
 /// What became of a case, and whether its header was said to be that of a model that loads.
