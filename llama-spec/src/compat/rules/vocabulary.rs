@@ -1,5 +1,6 @@
 //! Target and draft must mean the same by a token id.
 
+use super::super::facts::TokenDifference;
 use super::{Facts, Found, Rule, Severity, Side, Stage, Test, show};
 use crate::file::TokenizerSummary;
 
@@ -157,25 +158,17 @@ fn vocab_size(facts: &Facts<'_>) -> Option<Found> {
 }
 
 fn vocab_text(facts: &Facts<'_>) -> Option<Found> {
-    tokenizers(facts)?;
-    Some(match &facts.difference {
-        None => Found::new(true),
-        Some(first) => {
-            let found = Found::new(false).target(format!("{:?}", first.target)).draft(format!("{:?}", first.draft));
-            found.says(format!("the vocabularies differ from token {} on", first.id))
-        }
-    })
+    same_texts(facts, facts.difference.as_ref(), |id| format!("the vocabularies differ from token {id} on"))
 }
 
 fn vocab_first_tokens(facts: &Facts<'_>) -> Option<Found> {
+    same_texts(facts, facts.early_difference.as_ref(), |id| format!("token {id} has another text"))
+}
+
+fn same_texts(facts: &Facts<'_>, first: Option<&TokenDifference>, says: impl FnOnce(u32) -> String) -> Option<Found> {
     tokenizers(facts)?;
-    Some(match &facts.early_difference {
-        None => Found::new(true),
-        Some(first) => {
-            let found = Found::new(false).target(format!("{:?}", first.target)).draft(format!("{:?}", first.draft));
-            found.says(format!("token {} has another text", first.id))
-        }
-    })
+    let Some(TokenDifference { id, target, draft }) = first else { return Some(Found::new(true)) };
+    Some(Found::new(false).target(format!("{target:?}")).draft(format!("{draft:?}")).says(says(*id)))
 }
 
 fn vocab_draft_smaller(facts: &Facts<'_>) -> Option<Found> {
