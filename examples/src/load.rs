@@ -9,7 +9,7 @@ use llama_spec::compat::Conditions;
 use llama_spec::file::{Kind, ModelFile};
 use llama_spec::options::GpuLayers;
 use llama_spec::spec::{Method, SpecConfig, Speculation};
-use llama_spec::{Device, Error, Generator, Model};
+use llama_spec::{Device, Generator, Model};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -56,7 +56,7 @@ impl Models {
         // Heads of the target's own are also loaded when nothing speaks against using them later.
         let own_heads = files.target.kind() == Kind::GenerativeWithMtp && files.draft.is_none();
         let mtp = own_heads && (spec.spec.is_none() || config.methods.contains(&Method::DraftMtp));
-        let target = load("model", &args.model, args.gpu_layers, mtp, progress)?;
+        let target = load("model", &files.target, args.gpu_layers, mtp, progress)?;
         Ok(Self { args: args.clone(), progress, files, target, draft: None })
     }
 
@@ -89,7 +89,7 @@ impl Models {
         let start = Instant::now();
         if config.needs_draft()
             && self.draft.is_none()
-            && let Some(file) = &self.args.draft
+            && let Some(file) = &self.files.draft
         {
             let layers = self.args.draft_gpu_layers.unwrap_or(self.args.gpu_layers);
             let mtp = config.methods.contains(&Method::DraftMtp);
@@ -130,12 +130,8 @@ impl Files {
 /// Opens a file that llama.cpp can load, as far as its header tells.
 fn open(path: &Path) -> Result<ModelFile, Failure> {
     let file = ModelFile::open(path)?;
-    let description = file.description();
-    if description.loads() {
-        return Ok(file);
-    }
-    let (kind, defects) = (description.kind, description.defects.clone());
-    Err(Error::NotLoadable { path: path.to_owned(), kind, defects }.into())
+    file.require_loadable()?;
+    Ok(file)
 }
 
 impl Engine {
@@ -157,9 +153,9 @@ pub fn names(methods: &[Method]) -> String {
     Methods(methods.to_vec()).to_string()
 }
 
-fn load(what: &str, file: &Path, layers: GpuLayers, mtp: bool, progress: Progress) -> Result<Model, Failure> {
-    let (bar, step) = progress.load(what, file);
-    let loaded = Model::builder(file).gpu_layers(layers).mtp(mtp).on_progress(step).load();
+fn load(what: &str, file: &ModelFile, layers: GpuLayers, mtp: bool, progress: Progress) -> Result<Model, Failure> {
+    let (bar, step) = progress.load(what, file.path());
+    let loaded = Model::builder_of(file).gpu_layers(layers).mtp(mtp).on_progress(step).load();
     bar.finish_and_clear();
     Ok(loaded?)
 }

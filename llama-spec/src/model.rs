@@ -50,6 +50,19 @@ impl Model {
         ModelBuilder::new(path.into())
     }
 
+    /// Options for loading what was opened before, so that its header is not read again.
+    ///
+    /// ```
+    /// use llama_spec::{Model, ModelFile};
+    /// let file = ModelFile::open(llama_spec_tests::zoo::file("target"))?;
+    /// let model = Model::builder_of(&file).load()?;
+    /// assert_eq!(model.path(), file.path());
+    /// # Ok::<_, llama_spec::Error>(())
+    /// ```
+    pub fn builder_of(file: &ModelFile) -> ModelBuilder {
+        ModelBuilder { file: Some(file.clone()), ..ModelBuilder::new(file.path().to_owned()) }
+    }
+
     /// The file it was loaded from.
     pub fn path(&self) -> &Path {
         self.0.file.path()
@@ -204,6 +217,8 @@ type ProgressFn = Box<dyn FnMut(f32) -> ControlFlow<()> + Send>;
 /// How to load a model.
 pub struct ModelBuilder {
     path: PathBuf,
+    /// What is at `path`, if it was opened before.
+    file: Option<ModelFile>,
     parts: Vec<PathBuf>,
     gpu_layers: GpuLayers,
     split_mode: SplitMode,
@@ -224,6 +239,7 @@ impl ModelBuilder {
     fn new(path: PathBuf) -> Self {
         Self {
             path,
+            file: None,
             parts: Vec::new(),
             gpu_layers: GpuLayers::default(),
             split_mode: SplitMode::default(),
@@ -351,10 +367,14 @@ impl ModelBuilder {
 
     /// The header, if llama.cpp can load what it describes.
     fn file(&self) -> Result<ModelFile> {
-        let file = match self.parts.as_slice() {
-            [] => ModelFile::open(&self.path)?,
-            parts => ModelFile::open_parts(parts)?,
+        let file = match (self.parts.as_slice(), &self.file) {
+            ([], Some(file)) => file.clone(),
+            ([], None) => ModelFile::open(&self.path)?,
+            (parts, _) => ModelFile::open_parts(parts)?,
         };
+        if self.overrides.is_empty() && !self.vocab_only {
+            return file.require_loadable().map(|()| file);
+        }
         // A value that takes the place of one in the file is the caller's to answer for; without weights only the
         // tokenizer counts.
         let overridden = |place: &str| self.overrides.iter().any(|(key, _)| key == place);
@@ -362,7 +382,7 @@ impl ModelBuilder {
         let defects = file.description().defects.iter().filter(|it| counts(&it.place) && !overridden(&it.place));
         match defects.cloned().collect::<Vec<_>>() {
             defects if defects.is_empty() && (self.vocab_only || file.kind().is_model()) => Ok(file),
-            defects => Err(Error::NotLoadable { path: file.path().to_owned(), kind: file.kind(), defects }),
+            defects => Err(file.not_loadable(defects)),
         }
     }
 

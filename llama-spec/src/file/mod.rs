@@ -21,7 +21,7 @@ pub use description::{Defect, Description, DraftVocabulary, LayerKind, Outcome};
 pub use kind::Kind;
 pub use tokenizer::{Tokenizer, TokenizerSummary, VocabularyType};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::gguf::Header;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -86,6 +86,22 @@ impl ModelFile {
     /// The facts.
     pub fn description(&self) -> &Description {
         &self.0.description
+    }
+
+    /// That llama.cpp loads it as a model, as far as the header tells.
+    ///
+    /// # Errors
+    /// [`Error::NotLoadable`](crate::Error::NotLoadable) with what it is instead, or what is wrong with it.
+    pub fn require_loadable(&self) -> Result<()> {
+        let description = self.description();
+        match description.loads() {
+            true => Ok(()),
+            false => Err(self.not_loadable(description.defects.clone())),
+        }
+    }
+
+    pub(crate) fn not_loadable(&self, defects: Vec<Defect>) -> Error {
+        Error::NotLoadable { path: self.path().to_owned(), kind: self.kind(), defects }
     }
 
     /// The metadata; that of the first part in a split model.
