@@ -69,7 +69,7 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
-    /// Write the page of the documentation that lists what goes together, docs/compatibility.md
+    /// Write the pages of the documentation on what goes together, docs/compatibility.md and docs/pairs.md
     Rules,
     /// Build with CUDA on a machine without GPU or toolkit, and see that the programs cope (1.1 GB, 40 CPU minutes)
     ///
@@ -109,8 +109,8 @@ impl Command {
             Self::Vendor { remove } => vendor::vendor(remove),
             Self::Bindings { check } => bindings::bindings(check),
             Self::Rules => {
-                // The test that compares the page writes it, since the table is in a crate that xtask does not build.
-                let test = ["test", "--workspace", "--lib", "--", "the_page_of_rules_is_what_the_table_says"];
+                // The tests that compare the pages write them, since the table is in a crate that xtask does not build.
+                let test = ["test", "--workspace", "--lib", "--test", "matrix", "--", "the_page_of"];
                 run::Run::cargo().args(test).env("LLAMA_SPEC_WRITE_RULES", "1").envs(&tools::native(origin)?).run()
             }
             Self::CudaCheck(options) => cuda::check(&options, origin),
