@@ -101,17 +101,11 @@ impl Tokenizer {
     pub(super) fn double(&self) -> Option<(u32, u32)> {
         // The upper bits of a hash and the id in one number: equal texts are neighbours after sorting.
         const ID_BITS: u32 = 26;
-        let hashes =
-            || (0u64..).zip(self.texts()).filter(|(_, text)| !text.is_empty()).map(|(id, text)| (id, hash(text)));
-        // Nearly all texts are the only ones with their place in a table of bits: few are left to sort.
-        let (mut met, mut again) = (Bits::for_items(self.texts.len()), Bits::for_items(self.texts.len()));
-        hashes().for_each(|(_, hash)| {
-            if met.set(hash) {
-                again.set(hash);
-            }
-        });
-        let mut marks: Vec<u64> =
-            hashes().filter(|(_, hash)| again.has(*hash)).map(|(id, hash)| hash >> ID_BITS << ID_BITS | id).collect();
+        let mut marks: Vec<u64> = (0u64..)
+            .zip(self.texts())
+            .filter(|(_, text)| !text.is_empty())
+            .map(|(id, text)| hash(text) >> ID_BITS << ID_BITS | id)
+            .collect();
         marks.sort_unstable();
         let id = |mark: &u64| (mark & ((1 << ID_BITS) - 1)) as u32;
         let mut runs = marks.chunk_by(|one, other| one >> ID_BITS == other >> ID_BITS).filter(|run| run.len() > 1);
@@ -121,38 +115,6 @@ impl Tokenizer {
             let pair = ids.windows(2).find(|pair| self.text(pair[0]) == self.text(pair[1]))?;
             Some((pair[0], pair[1]))
         })
-    }
-}
-
-/// A set of the first bits of hashes.
-struct Bits {
-    words: Vec<u64>,
-    shift: u32,
-}
-
-impl Bits {
-    /// With room for so many hashes that about one in sixteen meets another.
-    fn for_items(count: usize) -> Self {
-        let bits = (count * 16).next_power_of_two().max(64);
-        Self { words: vec![0; bits / 64], shift: 64 - bits.trailing_zeros() }
-    }
-
-    /// Whether it was there before.
-    fn set(&mut self, hash: u64) -> bool {
-        let (word, bit) = self.place(hash);
-        let before = self.words[word] & bit != 0;
-        self.words[word] |= bit;
-        before
-    }
-
-    fn has(&self, hash: u64) -> bool {
-        let (word, bit) = self.place(hash);
-        self.words[word] & bit != 0
-    }
-
-    fn place(&self, hash: u64) -> (usize, u64) {
-        let place = hash >> self.shift;
-        ((place / 64) as usize, 1 << (place % 64))
     }
 }
 
