@@ -2,7 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use llama_spec::spec::{DraftModelSettings, Method, NgramMapSettings, NgramModSettings, Source, SpecConfig, Stats};
+#[path = "support/lengths.rs"]
+mod lengths;
+
+use lengths::config;
+use llama_spec::spec::{Method, Source, SpecConfig, Stats};
 use llama_spec::{ContextOptions, Event, GenerateOptions, Generator, Model, StopReason, Token};
 use llama_spec_tests::zoo::Llama;
 
@@ -19,17 +23,6 @@ const METHODS: [&[Method]; 8] = [
     &[Method::DraftSimple],
     &[Method::NgramMod, Method::NgramSimple, Method::DraftSimple],
 ];
-
-fn config(methods: &[Method], length: u32) -> SpecConfig {
-    let map = NgramMapSettings { lookup: 3, draft: length.max(3) as u16, hits_min: 1 };
-    SpecConfig::new(methods)
-        .draft_max(length)
-        .draft_model(DraftModelSettings { max: length, ..Default::default() })
-        .ngram_simple(map)
-        .ngram_map_k(map)
-        .ngram_map_k4v(map)
-        .ngram_mod(NgramModSettings { lookup: 3, min: 0, max: length as u16 })
-}
 
 fn load(model: &Llama) -> Model {
     Model::load(model.cached().expect("the zoo can write its files")).expect("a zoo model loads")

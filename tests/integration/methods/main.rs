@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "../support/lengths.rs"]
+mod lengths;
 mod lossless;
 mod pairs;
 mod refusals;

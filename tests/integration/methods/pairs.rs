@@ -1,7 +1,8 @@
 //! What is tried: files of the zoo and methods that go together.
 
+use crate::lengths::config;
 use llama_spec::file::Kind;
-use llama_spec::spec::{DraftModelSettings, Method, NgramMapSettings, NgramModSettings, SpecConfig, Stats};
+use llama_spec::spec::{Method, SpecConfig, Stats};
 use llama_spec::{ContextOptions, Event, GenerateOptions, Generator, Model};
 use llama_spec_tests::zoo;
 
@@ -114,17 +115,6 @@ impl Loaded {
 
 pub(crate) fn context() -> ContextOptions {
     ContextOptions::default().length_per_slot(1024).batch(256).micro_batch(64).threads(1)
-}
-
-pub(crate) fn config(methods: &[Method], length: u32) -> SpecConfig {
-    let map = NgramMapSettings { lookup: 3, draft: length.max(3) as u16, hits_min: 1 };
-    SpecConfig::new(methods)
-        .draft_max(length)
-        .draft_model(DraftModelSettings { max: length, ..Default::default() })
-        .ngram_simple(map)
-        .ngram_map_k(map)
-        .ngram_map_k4v(map)
-        .ngram_mod(NgramModSettings { lookup: 3, min: 0, max: length as u16 })
 }
 
 pub(crate) fn greedy(tokens: u32) -> GenerateOptions {

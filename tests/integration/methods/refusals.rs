@@ -1,6 +1,7 @@
 //! What cannot work is refused with the reason, before anything is computed.
 
-use crate::pairs::{config, context};
+use crate::lengths::config;
+use crate::pairs::context;
 use llama_spec::spec::Method;
 use llama_spec::{Error, Generator, Model};
 use llama_spec_tests::zoo;
