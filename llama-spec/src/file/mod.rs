@@ -43,8 +43,8 @@ impl ModelFile {
     /// Reads the header of `path`, and of the other parts if it is the first part of a split model.
     ///
     /// # Errors
-    /// [`Error::File`](crate::Error::File) when a file cannot be read, [`Error::NotGguf`](crate::Error::NotGguf) when it is
-    /// something else, [`Error::BrokenFile`](crate::Error::BrokenFile) when its header is wrong or data is missing. A file
+    /// [`Error::File`] when a file cannot be read, [`Error::NotGguf`] when it is
+    /// something else, [`Error::BrokenFile`] when its header is wrong or data is missing. A file
     /// that llama.cpp would not load for what its header says is opened, and the reasons are in
     /// [`Description::defects`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
@@ -91,7 +91,7 @@ impl ModelFile {
     /// That llama.cpp loads it as a model, as far as the header tells.
     ///
     /// # Errors
-    /// [`Error::NotLoadable`](crate::Error::NotLoadable) with what it is instead, or what is wrong with it.
+    /// [`Error::NotLoadable`] with what it is instead, or what is wrong with it.
     pub fn require_loadable(&self) -> Result<()> {
         let description = self.description();
         match description.loads() {
