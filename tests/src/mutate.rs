@@ -24,11 +24,6 @@ impl Header {
         Self { bytes, fields, values }
     }
 
-    /// The header unchanged.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
     /// The header with one to four changes, the same ones for the same number.
     pub fn mutated(&self, number: u64) -> Vec<u8> {
         let mut rng = Rng::new(number, "mutated header", 0);
