@@ -164,7 +164,7 @@ mod tests {
             ..Stats::default()
         };
         let method = vec![Method::NgramMod];
-        let speculation = Speculation { requested: method.clone(), effective: method, reason: None };
+        let speculation = Speculation { requested: method.clone(), effective: method, ..Speculation::default() };
         assert_eq!(
             line(&stats, &speculation, Ending::Stopped(StopReason::EndOfText)),
             "20 tokens, 5.0 tokens/s, 12/16 drafted tokens accepted (75 %), 4.00 tokens a draft (ngram-mod); \

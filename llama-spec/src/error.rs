@@ -120,6 +120,12 @@ pub enum Error {
         /// llama.cpp's reason.
         failure: Failure,
     },
+    /// A row of logits holds NaN or infinity, or nothing above minus infinity: the model's file is broken, or what computed it.
+    #[error("the model gave logits that are no numbers: {failure}")]
+    NotFinite {
+        /// Which row it was.
+        failure: Failure,
+    },
     /// A chat template could not be used, or an answer does not have its form.
     #[error("chat template: {failure}")]
     Chat {
@@ -145,6 +151,21 @@ pub enum Error {
     /// Files and settings do not go together: every rule that refused them.
     #[error(transparent)]
     Incompatible(#[from] crate::compat::Incompatible),
+    /// An engine has as many requests waiting as it takes.
+    #[error("the engine is busy: {waiting} requests are waiting already; try again later")]
+    Busy {
+        /// Requests that wait.
+        waiting: usize,
+    },
+    /// An engine is being shut down and takes no requests, or gave this one up for that.
+    #[error("the engine is shutting down")]
+    ShuttingDown,
+    /// An engine broke down. All of its requests end with this; a new engine must be made.
+    #[error("the engine has failed: {reason}; make a new one")]
+    EngineFailed {
+        /// What happened.
+        reason: String,
+    },
     /// A saved state could not be made or restored.
     #[error("state: {reason}")]
     State {

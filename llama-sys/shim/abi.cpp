@@ -111,14 +111,15 @@ facts::facts() {
            F(dry_base) F(dry_allowed_length) F(dry_penalty_last_n) F(adaptive_target) F(adaptive_decay) F(mirostat) F(mirostat_tau) F(mirostat_eta)
            F(top_n_sigma) F(ignore_eos) F(grammar_lazy) F(stages) F(n_stages) F(dry_breakers) F(n_dry_breakers) F(logit_bias) F(n_logit_bias)
            F(grammar_kind) F(grammar) F(triggers) F(n_triggers) F(preserved_tokens) F(n_preserved_tokens) F(generation_prompt) F(reasoning_budget)
-           F(reasoning_start) F(reasoning_ends) F(n_reasoning_ends) F(reasoning_forced))
+           F(reasoning_start) F(reasoning_ends) F(n_reasoning_ends) F(reasoning_forced) F(min_tokens))
+    STRUCT(lsys_sampler_counts, F(draws) F(rejection_steps) F(prompt) F(generated) F(in_order))
     STRUCT(lsys_candidates, F(data) F(size))
     STRUCT(lsys_ngram_map_params, F(size_n) F(size_m) F(min_hits))
     STRUCT(lsys_spec_params,
            F(types) F(n_types) F(ctx_target) F(ctx_draft) F(n_seq) F(draft_n_max) F(draft_n_min) F(draft_p_min) F(draft_backend_sampling)
            F(draft_probabilistic) F(ngram_mod_match) F(ngram_mod_min) F(ngram_mod_max) F(ngram_simple) F(ngram_map_k) F(ngram_map_k4v)
            F(ngram_cache_static) F(ngram_cache_dynamic))
-    STRUCT(lsys_draft_request, F(seq) F(n_max) F(pos) F(last) F(want_candidates) F(temperature) F(seed))
+    STRUCT(lsys_draft_request, F(seq) F(n_max) F(pos) F(last) F(want_candidates) F(temperature) F(seed) F(types))
     STRUCT(lsys_spec_stats,
            F(type) F(calls_begin) F(calls_draft) F(calls_accept) F(drafts) F(drafts_accepted) F(tokens) F(tokens_accepted) F(us_begin) F(us_draft)
            F(us_accept))

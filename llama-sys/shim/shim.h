@@ -29,7 +29,7 @@ typedef enum lsys_status {
     LSYS_EXCEPTION  = 2, /* llama.cpp threw; see lsys_last_error() */
     LSYS_FAILED     = 3, /* llama.cpp answered with null or false; its log says why */
     LSYS_NO_MEMORY  = 4, /* std::bad_alloc */
-    LSYS_NOT_FINITE = 5, /* logits hold NaN or infinity, or no candidate is left above minus infinity */
+    LSYS_NOT_FINITE = 5, /* logits hold NaN or infinity, or nothing above minus infinity */
 } lsys_status;
 
 /* The text that belongs to the last status other than LSYS_OK of this thread. Never null. */
@@ -222,6 +222,8 @@ typedef struct lsys_sampler_params {
     const lsys_tokens * reasoning_ends;
     size_t              n_reasoning_ends;
     lsys_tokens         reasoning_forced; /* what is forced when the budget is spent; empty: the first end */
+
+    uint32_t min_tokens; /* before so many were generated, no token ends the text, unless all that are left do */
 } lsys_sampler_params;
 
 typedef struct lsys_sampler lsys_sampler;
@@ -236,7 +238,8 @@ lsys_status lsys_sampler_reset(lsys_sampler * sampler);
 /* Tells the sampler of a token. `generated` is false for prompt tokens, which the grammar does not see. LSYS_FAILED when the
  * grammar does not allow it; nothing has changed then. After LSYS_EXCEPTION the sampler must be reset. */
 lsys_status lsys_sampler_accept(lsys_sampler * sampler, llama_token token, bool generated);
-/* Samples from entry `index` of the last batch, without accepting. */
+/* Samples from entry `index` of the last batch, without accepting. LSYS_NOT_FINITE when its logits cannot be used, LSYS_FAILED
+ * when biases, grammar and reasoning budget rule out all candidates. */
 lsys_status lsys_sampler_sample(lsys_sampler * sampler, struct llama_context * ctx, int32_t index, bool grammar_first, llama_token * out);
 /* Samples from the entries in turn, accepts each, and stops after the first that is not the drafted one, or that ends the
  * generation. `indexes` has one entry more than the draft; `out` has room for as many. Whatever the status is, *n_out tells
@@ -258,6 +261,22 @@ lsys_status lsys_sampler_verify_rejection(lsys_sampler * sampler, struct llama_c
  * LSYS_INVALID before the first sample. */
 lsys_status lsys_sampler_candidates(lsys_sampler * sampler, bool sort, lsys_candidates * out, int64_t * selected);
 uint32_t    lsys_sampler_seed(const lsys_sampler * sampler);
+
+/* What a sampler has done since it was made or reset. Together with its seed and the tokens, this is all of its state. */
+typedef struct lsys_sampler_counts {
+    uint64_t draws;           /* rows the chain went through; a second time when a token did not fit the grammar */
+    uint64_t rejection_steps; /* steps of the random generator of lsys_sampler_verify_rejection() */
+    uint64_t prompt;          /* tokens accepted as not generated */
+    uint64_t generated;
+    bool     in_order; /* no prompt token came behind a generated one */
+} lsys_sampler_counts;
+
+/* LSYS_FAILED when a stage has a state that does not follow from these: mirostat, adaptive-p, XTC; and for a seed that was
+ * drawn but cannot be set, LLAMA_DEFAULT_SEED. */
+lsys_status lsys_sampler_counted(const lsys_sampler * sampler, lsys_sampler_counts * out);
+/* Uses up random numbers as `draws` rows and `rejection_steps` steps would, at most 2^28 of each. Fails as
+ * lsys_sampler_counted() does. */
+lsys_status lsys_sampler_skip(lsys_sampler * sampler, uint64_t draws, uint64_t rejection_steps);
 /* Forces the end of the reasoning from the next token on; LSYS_FAILED when none is going on. */
 lsys_status lsys_sampler_end_reasoning(lsys_sampler * sampler);
 /* The chain in words. */
@@ -331,6 +350,10 @@ lsys_status lsys_spec_truncate(lsys_spec * spec, llama_seq_id seq, size_t n_toke
  * noted of hidden states, for memories that are emptied; seed() gives next-token heads the target's hidden state of entry
  * `index` of its last batch, which must be the last token that both memories hold. Other drafters need no seed. */
 lsys_status lsys_spec_seed    (lsys_spec * spec, llama_seq_id seq, int32_t index);
+/* `to` goes on as `from` would: for a sequence whose memories are copied, in target and draft. Its history and what the
+ * drafters noted of hidden states become those of `from`, its own draft is dropped. What lookup has learned is handed on but
+ * for the cache, which learns the history again, and random numbers start anew from the next request's seed. */
+lsys_status lsys_spec_copy    (lsys_spec * spec, llama_seq_id from, llama_seq_id to);
 
 /* Shows a batch of the target to the drafters, after it was decoded there and before the next is. LSYS_FAILED: a drafter
  * could not follow. Positions that the draft context holds already must have been removed there. */
@@ -344,10 +367,12 @@ typedef struct lsys_draft_request {
     bool         want_candidates;
     float        temperature; /* the target's, read when candidates are wanted */
     uint32_t     seed;
+    uint32_t     types; /* who may draft: 1u << lsys_spec_type of each; 0: everyone */
 } lsys_draft_request;
 
-/* Drafts for all these sequences in one go. A draft model leaves what it drafted in its memory, from `pos` on: remove it
- * before the next process(). Tokens outside the target's vocabulary are cut off. */
+/* Drafts for all these sequences in one go: the drafters are asked in their order, each for the sequences that allow it and
+ * have no draft yet. A draft model leaves what it drafted in its memory, from `pos` on: remove it before the next process().
+ * Tokens outside the target's vocabulary are cut off. Unless the status is LSYS_OK none of the sequences has a draft. */
 lsys_status lsys_spec_draft(lsys_spec * spec, const lsys_draft_request * requests, size_t n_requests);
 /* What the last draft() gave for a sequence (possibly nothing), and which drafter it came from. */
 lsys_status lsys_spec_result(const lsys_spec * spec, llama_seq_id seq, lsys_tokens * out, lsys_spec_type * from);

@@ -3028,6 +3028,7 @@ pub struct lsys_sampler_params {
     pub reasoning_ends: *const lsys_tokens,
     pub n_reasoning_ends: usize,
     pub reasoning_forced: lsys_tokens,
+    pub min_tokens: u32,
 }
 impl Default for lsys_sampler_params {
     fn default() -> Self {
@@ -3125,6 +3126,21 @@ unsafe extern "C" {
 unsafe extern "C" {
     pub fn lsys_sampler_seed(sampler: *const lsys_sampler) -> u32;
 }
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct lsys_sampler_counts {
+    pub draws: u64,
+    pub rejection_steps: u64,
+    pub prompt: u64,
+    pub generated: u64,
+    pub in_order: bool,
+}
+unsafe extern "C" {
+    pub fn lsys_sampler_counted(sampler: *const lsys_sampler, out: *mut lsys_sampler_counts) -> lsys_status;
+}
+unsafe extern "C" {
+    pub fn lsys_sampler_skip(sampler: *mut lsys_sampler, draws: u64, rejection_steps: u64) -> lsys_status;
+}
 unsafe extern "C" {
     pub fn lsys_sampler_end_reasoning(sampler: *mut lsys_sampler) -> lsys_status;
 }
@@ -3221,6 +3237,9 @@ unsafe extern "C" {
     pub fn lsys_spec_seed(spec: *mut lsys_spec, seq: llama_seq_id, index: i32) -> lsys_status;
 }
 unsafe extern "C" {
+    pub fn lsys_spec_copy(spec: *mut lsys_spec, from: llama_seq_id, to: llama_seq_id) -> lsys_status;
+}
+unsafe extern "C" {
     pub fn lsys_spec_process(spec: *mut lsys_spec, batch: *mut lsys_batch) -> lsys_status;
 }
 #[repr(C)]
@@ -3233,6 +3252,7 @@ pub struct lsys_draft_request {
     pub want_candidates: bool,
     pub temperature: f32,
     pub seed: u32,
+    pub types: u32,
 }
 unsafe extern "C" {
     pub fn lsys_spec_draft(spec: *mut lsys_spec, requests: *const lsys_draft_request, n_requests: usize)

@@ -81,8 +81,9 @@ fn bound() -> Facts {
             adaptive_decay, mirostat, mirostat_tau, mirostat_eta, top_n_sigma, ignore_eos, grammar_lazy, stages,
             n_stages, dry_breakers, n_dry_breakers, logit_bias, n_logit_bias, grammar_kind, grammar, triggers,
             n_triggers, preserved_tokens, n_preserved_tokens, generation_prompt, reasoning_budget, reasoning_start,
-            reasoning_ends, n_reasoning_ends, reasoning_forced,
+            reasoning_ends, n_reasoning_ends, reasoning_forced, min_tokens,
         }
+        lsys_sampler_counts { draws, rejection_steps, prompt, generated, in_order }
         lsys_candidates { data, size }
         lsys_ngram_map_params { size_n, size_m, min_hits }
         lsys_spec_params {
@@ -90,7 +91,7 @@ fn bound() -> Facts {
             draft_backend_sampling, draft_probabilistic, ngram_mod_match, ngram_mod_min, ngram_mod_max,
             ngram_simple, ngram_map_k, ngram_map_k4v, ngram_cache_static, ngram_cache_dynamic,
         }
-        lsys_draft_request { seq, n_max, pos, last, want_candidates, temperature, seed }
+        lsys_draft_request { seq, n_max, pos, last, want_candidates, temperature, seed, types }
         lsys_spec_stats {
             type_ = "type", calls_begin, calls_draft, calls_accept, drafts, drafts_accepted, tokens,
             tokens_accepted, us_begin, us_draft, us_accept,

@@ -267,7 +267,7 @@ fn what_cannot_work_is_refused_with_the_reason() {
     let target = Llama::target(1);
     let (model, draft) = (load(&target), load(&target.draft(0.8)));
     let refused =
-        |builder: llama_spec::generate::GeneratorBuilder<'_>| builder.build().expect_err("must be refused").to_string();
+        |builder: llama_spec::generate::GeneratorBuilder| builder.build().expect_err("must be refused").to_string();
     let simple = || SpecConfig::new([Method::DraftSimple]);
     let without = refused(Generator::builder(&model).speculation(simple()));
     assert!(without.contains("draft-missing"), "{without}");

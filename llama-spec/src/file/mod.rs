@@ -129,6 +129,12 @@ impl ModelFile {
         self.0.tokenizer.as_ref()
     }
 
+    /// Whether any of its weights are stored in blocks that share a scale. Such weights are computed by kernels that change
+    /// with the number of rows.
+    pub fn is_quantized(&self) -> bool {
+        self.tensors().any(|tensor| tensor.kind.is_quantized())
+    }
+
     /// Whether both are the same file on disk, by whatever paths they were opened.
     pub fn is_same_file(&self, other: &Self) -> bool {
         same_file(self.path(), other.path())

@@ -1,12 +1,14 @@
 //! What a generation reports.
 
-use crate::spec::Source;
+use crate::sample::Logprobs;
+use crate::spec::{Source, Stats};
 use crate::token::Token;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A step of a generation.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Event {
     /// Part of the prompt was computed: this many of its tokens, of that many.
@@ -24,6 +26,13 @@ pub enum Event {
         text: String,
         /// Where it came from.
         source: Source,
+        /// How probable the target found it, if that was asked for.
+        logprobs: Option<Logprobs>,
+    },
+    /// The context was full and its older part was dropped, as [`ContextFull::Shift`] says.
+    Shifted {
+        /// Tokens dropped.
+        dropped: usize,
     },
     /// The generation ended.
     Finished {
@@ -31,6 +40,8 @@ pub enum Event {
         reason: StopReason,
         /// Text that was held back until now.
         text: String,
+        /// The numbers of the generation.
+        stats: Box<Stats>,
     },
 }
 
@@ -38,7 +49,7 @@ impl Event {
     /// The text of this step, often empty. Together these are the answer.
     pub fn text(&self) -> &str {
         match self {
-            Self::Prefill { .. } => "",
+            Self::Prefill { .. } | Self::Shifted { .. } => "",
             Self::Token { text, .. } | Self::Finished { text, .. } => text,
         }
     }
@@ -57,6 +68,10 @@ pub enum StopReason {
     ContextFull,
     /// A stop string came up.
     StopString,
+    /// It was cancelled.
+    Cancelled,
+    /// Its deadline has passed.
+    Deadline,
 }
 
 impl fmt::Display for StopReason {
@@ -66,6 +81,25 @@ impl fmt::Display for StopReason {
             Self::MaxTokens => "token limit",
             Self::ContextFull => "context full",
             Self::StopString => "stop string",
+            Self::Cancelled => "cancelled",
+            Self::Deadline => "deadline",
         })
     }
+}
+
+/// What happens when prompt and answer fill the context.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum ContextFull {
+    /// The generation ends with [`StopReason::ContextFull`].
+    #[default]
+    Stop,
+    /// The first `keep` tokens and the newer half of the others are kept, what is between them is dropped, and the generation
+    /// goes on. The kept tokens are computed again, so that the text goes on as if they had been the prompt; this works with
+    /// every model and drafter.
+    Shift {
+        /// Tokens at the beginning that stay, such as the system prompt; at most half of the context is kept for them.
+        keep: u32,
+    },
 }

@@ -1,22 +1,21 @@
-//! Generating text with one sequence: plain or speculative, the same text either way.
+//! Generating text with one sequence on the caller's thread: plain or speculative, the same text either way.
 
 mod build;
-mod engine;
 mod event;
-mod round;
-mod stop;
+mod generation;
 
 pub use build::GeneratorBuilder;
-pub use event::{Event, StopReason};
-pub use round::Generation;
+pub use event::{ContextFull, Event, StopReason};
+pub use generation::Generation;
 
-use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::model::Model;
+use crate::runner::{Answer, Drafting, Job, Runner};
 use crate::sample::{Sampler, SamplerOptions};
-use crate::spec::{SpecConfig, Speculation, Stats};
+use crate::spec::{Methods, Speculation, Stats};
 use crate::token::Token;
-use engine::Engine;
+use crate::vocab::Vocab;
+use serde::{Deserialize, Serialize};
 
 /// Generates text, one request after the other, and keeps what two requests in a row have in common.
 ///
@@ -37,30 +36,28 @@ use engine::Engine;
 /// ```
 #[derive(Debug)]
 pub struct Generator {
-    engine: Engine,
-    config: SpecConfig,
+    runner: Runner,
     speculation: Speculation,
-    /// What the memories hold, in order. Not to be relied on while `dirty`.
-    history: Vec<Token>,
-    /// A round failed, so the memories are emptied before the next generation.
-    dirty: bool,
+    /// The numbers of the generations that are over.
     stats: Stats,
+    /// The contexts broke down in the last generation.
+    broken: bool,
 }
 
 impl Generator {
     /// Options for generating with this target.
-    pub fn builder(target: &Model) -> GeneratorBuilder<'_> {
+    pub fn builder(target: &Model) -> GeneratorBuilder {
         GeneratorBuilder::new(target)
     }
 
     /// The target.
     pub fn model(&self) -> &Model {
-        self.target().model()
+        self.runner.model()
     }
 
     /// Room for prompt and answer together, in tokens.
     pub fn context_length(&self) -> u32 {
-        self.target().length_per_slot()
+        self.runner.target().length_per_slot()
     }
 
     /// What speculation came to.
@@ -87,55 +84,36 @@ impl Generator {
     /// # Errors
     /// As [`Generator::generate`].
     pub fn generate_tokens(&mut self, prompt: Vec<Token>, options: GenerateOptions) -> Result<Generation<'_>> {
-        if prompt.is_empty() {
-            return Err(Error::EmptyPrompt);
-        }
-        let (tokens, context) = (prompt.len(), self.context_length() as usize);
-        if tokens >= context {
-            return Err(Error::PromptTooLong { tokens, context });
-        }
-        let vocab = self.model().vocab();
-        prompt.iter().try_for_each(|token| vocab.check(*token).map(drop))?;
+        check_prompt(self.model().vocab(), &prompt, self.context_length())?;
         let mut sampler = Sampler::new(self.model(), &options.sampler)?;
         prompt.iter().try_for_each(|token| sampler.accept_prompt(*token))?;
-        self.keep_common_prefix(&prompt)?;
-        Ok(Generation::new(self, prompt, sampler, &options))
-    }
-
-    fn target(&self) -> &Context {
-        self.engine.target()
-    }
-
-    /// Takes out of the memories what is not the beginning of this prompt. At least the prompt's last token is left to
-    /// compute, since its logits are needed.
-    fn keep_common_prefix(&mut self, prompt: &[Token]) -> Result<()> {
-        let common =
-            self.history.iter().zip(&prompt[..prompt.len() - 1]).take_while(|(had, wanted)| had == wanted).count();
-        if self.dirty {
-            self.engine.clear()?;
-            self.history.clear();
-            self.dirty = false;
-        } else if common < self.history.len() {
-            self.dirty = true;
-            let left = self.engine.cut(&self.history, common)?;
-            self.history.truncate(left);
-            self.dirty = false;
+        if std::mem::take(&mut self.broken) {
+            self.runner.restart().map_err(|broken| Error::Context { failure: broken.0 })?;
         }
-        Ok(())
-    }
-
-    /// A drafter failed: the request goes on without it, and says so.
-    fn stop_speculating(&mut self, what: &str, failure: &crate::error::Failure) {
-        let reason = format!("{what}: {failure}");
-        tracing::warn!(%reason, "speculation is off from here on");
-        self.engine.stop();
-        self.speculation.effective.clear();
-        self.speculation.reason = Some(reason);
+        let (sender, events) = async_channel::unbounded();
+        let answer = Answer::new(sender, options.max_tokens, &options.stop).with_visible(options.visible);
+        let config = self.runner.config();
+        let limit = config.draft_max as usize;
+        let drafting = Drafting { methods: Methods::of(&config.methods), limit, customs: Vec::new() };
+        let job = Job::new(0, prompt.clone(), sampler, answer, drafting);
+        Ok(Generation::new(self, prompt, job, events))
     }
 }
 
+/// Whether a prompt can be continued.
+pub(crate) fn check_prompt(vocab: Vocab<'_>, prompt: &[Token], context: u32) -> Result<()> {
+    if prompt.is_empty() {
+        return Err(Error::EmptyPrompt);
+    }
+    if prompt.len() >= context as usize {
+        return Err(Error::PromptTooLong { tokens: prompt.len(), context: context as usize });
+    }
+    prompt.iter().try_for_each(|token| vocab.check(*token).map(drop))
+}
+
 /// What to generate.
-#[derive(Clone, Debug, PartialEq, Default)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct GenerateOptions {
     /// How tokens are chosen.
     pub sampler: SamplerOptions,

@@ -114,7 +114,12 @@ impl SpecConfig {
             Requested::Methods(methods) => methods,
             Requested::Auto => self.effective(),
         };
-        Speculation { requested, effective: self.effective(), reason: self.reason().map(str::to_owned) }
+        Speculation {
+            requested,
+            effective: self.effective(),
+            reason: self.reason().map(str::to_owned),
+            own_drafters: 0,
+        }
     }
 
     /// What [`SpecConfig::auto_with`] would choose, not checked yet: to set lengths first, or for a [`Report`].

@@ -22,18 +22,26 @@ mod auto;
 mod builder;
 mod cache;
 mod config;
+mod drafter;
+mod histogram;
 mod method;
+mod methods;
 mod stats;
 
 pub use auto::Requested;
 pub use builder::SpecBuilder;
 pub use config::{DraftModelSettings, NgramCacheSettings, NgramMapSettings, NgramModSettings, SpecConfig};
+pub use drafter::{Draft, Drafter};
+pub use histogram::Histogram;
 pub use method::Method;
 pub use stats::Stats;
 
 pub(crate) use cache::check_cache;
+pub(crate) use drafter::Factory;
+pub(crate) use methods::Methods;
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// What speculation came to: what was asked for, what is in force, and why if they differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +50,9 @@ pub struct Speculation {
     pub requested: Vec<Method>,
     /// The methods in force, in the order in which they are asked for drafts; empty for plain decoding.
     pub effective: Vec<Method>,
+    /// Drafters of the user's own that are asked before the methods.
+    #[serde(default)]
+    pub own_drafters: u8,
     /// Why there is no speculation, or another one than asked for.
     pub reason: Option<String>,
 }
@@ -49,16 +60,37 @@ pub struct Speculation {
 impl Speculation {
     /// Whether drafts are made.
     pub fn is_active(&self) -> bool {
-        !self.effective.is_empty()
+        !self.effective.is_empty() || self.own_drafters > 0
     }
 }
 
 /// Where a token came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
     /// Computed by the target.
     Target,
     /// Drafted by this method and accepted by the target.
     Drafted(Method),
+    /// Drafted by the engine's own drafter with this number, in the order in which they were added, and accepted by the
+    /// target.
+    Custom(u8),
+}
+
+impl Source {
+    /// Whether a drafter proposed it.
+    pub const fn is_draft(self) -> bool {
+        !matches!(self, Self::Target)
+    }
+}
+
+impl fmt::Display for Source {
+    /// `target`, the name of the method, or `custom-` and the number.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Target => f.pad("target"),
+            Self::Drafted(method) => f.pad(method.name()),
+            Self::Custom(number) => f.pad(&format!("custom-{number}")),
+        }
+    }
 }

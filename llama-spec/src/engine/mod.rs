@@ -1,0 +1,231 @@
+//! Many texts at once: an engine on a thread of its own, which takes requests and streams events.
+//!
+//! An [`Engine`] owns models, contexts and drafters. Requests wait in a bounded queue, get a slot, and are then generated
+//! side by side: each step computes a piece of one prompt and one round for all texts whose prompt is known (continuous
+//! batching). The text of a request does not depend on what else is going on, nor on who drafts.
+
+mod builder;
+pub(crate) mod health;
+mod metrics;
+mod queue;
+mod request;
+mod response;
+mod saved;
+mod stats;
+mod worker;
+
+pub use builder::{EngineBuilder, Loading, ModelSource, VerifyRows};
+pub use queue::Priority;
+pub use request::{Drafters, Prompt, Request, RequestDrafting};
+pub use response::{Canceller, Output, Response};
+pub use saved::SavedState;
+pub use stats::{EngineStats, SlotStats};
+
+use crate::error::Result;
+use crate::generate::check_prompt;
+use crate::model::Model;
+use crate::runner::{Answer, Custom, Drafting, Job};
+use crate::sample::Sampler;
+use crate::spec::{Factory, SpecConfig, Speculation};
+use crate::token::Token;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use worker::Shared;
+
+/// Generates many texts at once, speculatively where that is possible.
+///
+/// It can be shared by threads; dropping it ends what still runs.
+///
+/// ```
+/// use llama_spec::{Engine, ModelFile, Request};
+/// # use llama_spec_tests::zoo;
+///
+/// let target = ModelFile::open(zoo::file("target"))?;
+/// let draft = ModelFile::open(zoo::file("draft-0.8"))?;
+/// let engine = Engine::builder(target).draft(draft).slots(4).build()?;
+/// for event in engine.generate(Request::prompt("Hello").max_tokens(20))? {
+///     print!("{}", event?.text());
+/// }
+/// println!("{}", engine.stats());
+/// # assert!(engine.stats().total.accepted > 0);
+/// # Ok::<_, llama_spec::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Engine {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+    model: Model,
+    config: SpecConfig,
+    own: Vec<Factory>,
+    shape: Shape,
+    ids: AtomicU64,
+}
+
+/// What does not change while an engine lives.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    slots: u32,
+    context: u32,
+    rows: u32,
+}
+
+impl Engine {
+    /// Options for an engine that generates with this target: a file that was opened, or a model that is loaded.
+    pub fn builder(target: impl Into<ModelSource>) -> EngineBuilder {
+        EngineBuilder::new(target.into())
+    }
+
+    /// The target.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Texts that are generated at once.
+    pub fn slots(&self) -> u32 {
+        self.shape.slots
+    }
+
+    /// Room for prompt and answer together, in tokens.
+    pub fn context_length(&self) -> u32 {
+        self.shape.context
+    }
+
+    /// The most tokens that are verified in one batch, all texts together; see [`VerifyRows`].
+    pub fn verify_rows(&self) -> u32 {
+        self.shape.rows
+    }
+
+    /// What speculation came to: what was asked for, what is in force now, and why if they differ.
+    pub fn speculation(&self) -> Speculation {
+        self.shared.speculation()
+    }
+
+    /// Its numbers, as of the last fraction of a second. It answers at once, however busy the engine is.
+    pub fn stats(&self) -> EngineStats {
+        self.shared.stats()
+    }
+
+    /// Why it has failed, if it has. It then takes no requests.
+    pub fn failure(&self) -> Option<String> {
+        self.shared.failure()
+    }
+
+    /// Continues a text.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] when the queue is full, [`Error::EmptyPrompt`], [`Error::PromptTooLong`], [`Error::Tokenize`],
+    /// [`Error::Speculation`] for a drafter the engine does not have, [`Error::ShuttingDown`], [`Error::EngineFailed`], and what
+    /// [`Sampler::new`] refuses.
+    pub fn generate(&self, request: impl Into<Request>) -> Result<Response> {
+        let request = request.into();
+        let (job, response) = self.job(&request, 0)?;
+        self.shared.submit(job, request.priority)?;
+        Ok(response)
+    }
+
+    /// Gives several answers to one request. Its prompt is computed once; with a seed, the answers have that seed and the
+    /// following ones. They count as one in the queue.
+    ///
+    /// # Errors
+    /// As [`Engine::generate`].
+    pub fn generate_many(&self, request: impl Into<Request>, answers: u32) -> Result<Vec<Response>> {
+        let request = request.into();
+        if answers == 0 {
+            return Ok(Vec::new());
+        }
+        let (mut first, response) = self.job(&request, 0)?;
+        let mut responses = vec![response];
+        for answer in 1..answers {
+            let (job, response) = self.job(&request, answer)?;
+            first.siblings.push(job);
+            responses.push(response);
+        }
+        self.shared.submit(first, request.priority)?;
+        Ok(responses)
+    }
+
+    /// Goes on with a text that [`Response::save`] saved, in this process or another: the events are those of the tokens
+    /// that were still to come.
+    ///
+    /// # Errors
+    /// [`Error::State`] when it was saved with other models or does not fit this engine; else as [`Engine::generate`].
+    pub fn resume(&self, state: &SavedState) -> Result<Response> {
+        let request = state.request();
+        let (job, response) = self.prepare(request, 0, state.prompt().to_vec(), Some(state))?;
+        self.shared.submit(job, request.priority)?;
+        Ok(response)
+    }
+
+    /// Takes no more requests and waits until those it has are done. False if that takes longer than `longest`; they go on
+    /// nevertheless.
+    pub fn drain(&self, longest: Duration) -> bool {
+        self.shared.drain(longest)
+    }
+
+    /// Ends what still runs, with [`Error::ShuttingDown`], and waits for the thread.
+    pub fn shutdown(self) {}
+
+    fn job(&self, request: &Request, answer: u32) -> Result<(Job, Response)> {
+        let prompt = request.prompt_tokens(self.model.vocab())?;
+        self.prepare(request, answer, prompt, None)
+    }
+
+    /// Everything that can be refused is refused here, on the thread of whoever asks.
+    fn prepare(
+        &self,
+        request: &Request,
+        answer: u32,
+        prompt: Vec<Token>,
+        state: Option<&SavedState>,
+    ) -> Result<(Job, Response)> {
+        self.shared.check()?;
+        request.validate()?;
+        check_prompt(self.model.vocab(), &prompt, self.shape.context)?;
+        let (methods, own) = request.allowed(&self.config, self.own.len())?;
+        let limit = request.drafting.draft_max.unwrap_or(u32::MAX).min(self.config.draft_max) as usize;
+        let sampler = match state {
+            Some(state) => state.sampler(&self.model)?,
+            None => {
+                let mut sampler = Sampler::new(&self.model, &request.options.sampler.for_answer(answer))?;
+                prompt.iter().try_for_each(|token| sampler.accept_prompt(*token))?;
+                sampler
+            }
+        };
+        let customs = match limit {
+            0 => Vec::new(),
+            _ => own
+                .iter()
+                .filter_map(|number| Some(Custom::new(*number, self.own.get(usize::from(*number))?)))
+                .collect(),
+        };
+        let (sender, events) = async_channel::unbounded();
+        let reply = Answer::new(sender, request.options.max_tokens, &request.options.stop)
+            .with_visible(request.options.visible.clone())
+            .with_logprobs(request.logprobs);
+        let id = self.ids.fetch_add(1, Ordering::Relaxed);
+        let mut job = Job::new(id, prompt.clone(), sampler, reply, Drafting { methods, limit, customs });
+        job.context_full = request.context_full;
+        job.priority = request.priority;
+        job.deadline = request.deadline.and_then(|time| Instant::now().checked_add(time));
+        job.request = Some(Arc::new(request.clone()));
+        job.span = tracing::debug_span!("request", id, prompt = prompt.len());
+        if let Some(state) = state {
+            state.check(&self.model, self.shape.context)?;
+            state.fill(&mut job);
+        }
+        let response = Response::new(id, prompt, events, Arc::clone(&job.cancelled), Arc::clone(&self.shared));
+        Ok((job, response))
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.shared.stop();
+        if let Some(thread) = self.thread.take() {
+            // Its panics are caught and told to those who wait.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! The thread of an engine, and what it shares with those who ask.
+
+use super::Priority;
+use super::queue::Queue;
+use super::saved::SavedState;
+use super::stats::{EngineStats, SlotStats};
+use crate::error::{Error, Result};
+use crate::generate::StopReason;
+use crate::runner::{Broken, Job, Runner};
+use crate::spec::Speculation;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+
+/// How old published numbers may be while the engine is busy.
+const PUBLISH: Duration = Duration::from_millis(50);
+
+/// What an engine's thread shares with those who ask.
+pub(super) struct Shared {
+    inbox: Mutex<Inbox>,
+    /// Something came in, or a text ended.
+    changed: Condvar,
+    published: Mutex<EngineStats>,
+    refused: AtomicU64,
+}
+
+/// What waits for the engine's thread.
+struct Inbox {
+    waiting: Queue<Job>,
+    saves: Vec<Save>,
+    phase: Phase,
+    /// Nothing runs and nothing waits.
+    idle: bool,
+}
+
+struct Save {
+    id: u64,
+    reply: mpsc::Sender<Result<SavedState>>,
+}
+
+/// What an engine still does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    Running,
+    /// It finishes what it has.
+    Draining,
+    /// It gives up what it has.
+    Stopping,
+    /// Its thread is gone, for this reason.
+    Failed(String),
+    Stopped,
+}
+
+impl Shared {
+    pub(super) fn new(queue: usize, runner: &Runner) -> Self {
+        let inbox = Inbox { waiting: Queue::new(queue), saves: Vec::new(), phase: Phase::Running, idle: true };
+        let published = Mutex::new(snapshot(runner, None, 0, 0));
+        Self { inbox: Mutex::new(inbox), changed: Condvar::new(), published, refused: AtomicU64::new(0) }
+    }
+
+    /// Puts a job into the queue.
+    pub(super) fn submit(&self, job: Job, priority: Priority) -> Result<()> {
+        let mut inbox = self.inbox();
+        inbox.phase.require_running()?;
+        let deadline = job.deadline;
+        let pushed = inbox.waiting.push(job, priority, deadline, Instant::now());
+        let waiting = inbox.waiting.len();
+        if pushed.is_ok() {
+            inbox.idle = false;
+        }
+        drop(inbox);
+        self.changed.notify_all();
+        pushed.map_err(|_| {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            Error::Busy { waiting }
+        })
+    }
+
+    /// Whether requests are taken.
+    pub(super) fn check(&self) -> Result<()> {
+        self.inbox().phase.require_running()
+    }
+
+    /// Asks the thread to save a text, and waits for it.
+    pub(super) fn save(&self, id: u64) -> Result<SavedState> {
+        let (reply, answer) = mpsc::channel();
+        self.inbox().saves.push(Save { id, reply });
+        self.changed.notify_all();
+        answer.recv().unwrap_or_else(|_| Err(self.why_gone()))
+    }
+
+    pub(super) fn wake(&self) {
+        self.changed.notify_all();
+    }
+
+    /// Lets the engine finish what it has, and waits for that. False if it takes longer than this.
+    pub(super) fn drain(&self, longest: Duration) -> bool {
+        let until = Instant::now() + longest;
+        let mut inbox = self.inbox();
+        if inbox.phase == Phase::Running {
+            inbox.phase = Phase::Draining;
+        }
+        self.changed.notify_all();
+        while !inbox.idle && matches!(inbox.phase, Phase::Draining) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            inbox = self.changed.wait_timeout(inbox, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+
+    /// Lets the thread end soon.
+    pub(super) fn stop(&self) {
+        let mut inbox = self.inbox();
+        if matches!(inbox.phase, Phase::Running | Phase::Draining) {
+            inbox.phase = Phase::Stopping;
+        }
+        drop(inbox);
+        self.changed.notify_all();
+    }
+
+    /// Why the engine does not answer any more.
+    pub(super) fn why_gone(&self) -> Error {
+        match &self.inbox().phase {
+            Phase::Failed(reason) => Error::EngineFailed { reason: reason.clone() },
+            _ => Error::ShuttingDown,
+        }
+    }
+
+    /// Why the engine has failed, if it has.
+    pub(super) fn failure(&self) -> Option<String> {
+        match &self.inbox().phase {
+            Phase::Failed(reason) => Some(reason.clone()),
+            _ => None,
+        }
+    }
+
+    pub(super) fn stats(&self) -> EngineStats {
+        let mut stats = self.published.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        stats.refused = self.refused.load(Ordering::Relaxed);
+        stats
+    }
+
+    pub(super) fn speculation(&self) -> Speculation {
+        self.published.lock().unwrap_or_else(PoisonError::into_inner).speculation.clone()
+    }
+
+    fn inbox(&self) -> MutexGuard<'_, Inbox> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn publish(&self, stats: EngineStats) {
+        *self.published.lock().unwrap_or_else(PoisonError::into_inner) = stats;
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
+impl Phase {
+    fn require_running(&self) -> Result<()> {
+        match self {
+            Self::Running => Ok(()),
+            Self::Failed(reason) => Err(Error::EngineFailed { reason: reason.clone() }),
+            Self::Draining | Self::Stopping | Self::Stopped => Err(Error::ShuttingDown),
+        }
+    }
+}
+
+/// The thread of an engine.
+pub(super) struct Worker<'s> {
+    pub(super) runner: Runner,
+    pub(super) shared: &'s Shared,
+    /// What the target alone takes for a token of one slot.
+    pub(super) plain_token: Option<Duration>,
+}
+
+impl Worker<'_> {
+    /// Works until the engine is stopped or breaks down. No text is left without an end or an error.
+    pub(super) fn run(mut self) {
+        // A panic here is a fault of this crate; those who wait must be told nevertheless.
+        let end = catch_unwind(AssertUnwindSafe(|| self.work()));
+        let (phase, error): (Phase, fn(&Phase) -> Error) = match end {
+            Ok(Ok(())) => (Phase::Stopped, |_| Error::ShuttingDown),
+            Ok(Err(broken)) => (Phase::Failed(broken.0.to_string()), failed),
+            Err(panic) => (Phase::Failed(words(panic.as_ref())), failed),
+        };
+        if let Phase::Failed(reason) = &phase {
+            tracing::error!(%reason, "the engine has failed: make a new one");
+        }
+        let mut inbox = self.shared.inbox();
+        inbox.phase = phase.clone();
+        let waiting = inbox.waiting.remove_if(|_| true);
+        // Whoever waits for a state learns from the closed channel that there is none.
+        inbox.saves.clear();
+        inbox.idle = true;
+        drop(inbox);
+        let given_up = self.runner.take_jobs().into_iter().chain(waiting);
+        for mut job in given_up {
+            job.take_siblings().into_iter().for_each(|sibling| sibling.answer.fail(error(&phase)));
+            job.answer.fail(error(&phase));
+        }
+        self.publish(0);
+        self.shared.changed.notify_all();
+    }
+
+    fn work(&mut self) -> Result<(), Broken> {
+        let mut published = Instant::now();
+        loop {
+            let Some(waiting) = self.take_in()? else { return Ok(()) };
+            if !self.runner.is_idle() {
+                self.runner.step()?;
+            }
+            let now = Instant::now();
+            if self.runner.is_idle() || now - published >= PUBLISH {
+                self.publish(waiting);
+                published = now;
+            }
+        }
+    }
+
+    /// Sees to what came in; waits if there is nothing to do. Gives the number of texts that wait, or nothing at the end.
+    fn take_in(&mut self) -> Result<Option<usize>, Broken> {
+        let shared = self.shared;
+        let mut inbox = shared.inbox();
+        loop {
+            let now = Instant::now();
+            for job in self.runner.take_returned() {
+                let (priority, deadline) = (job.priority, job.deadline);
+                inbox.waiting.push_again(job, priority, deadline, now);
+            }
+            let late = inbox.waiting.expired(now);
+            let unwanted = inbox.waiting.remove_if(Job::is_cancelled);
+            let saves = std::mem::take(&mut inbox.saves);
+            if !late.is_empty() || !unwanted.is_empty() || !saves.is_empty() {
+                drop(inbox);
+                late.into_iter().for_each(|job| self.runner.finish_waiting(job, StopReason::Deadline));
+                unwanted.into_iter().for_each(|job| self.runner.finish_waiting(job, StopReason::Cancelled));
+                for save in saves {
+                    let saved = self.save(save.id);
+                    // Who asked may have gone.
+                    let _ = save.reply.send(saved);
+                }
+                inbox = shared.inbox();
+                continue;
+            }
+            if inbox.phase == Phase::Stopping {
+                return Ok(None);
+            }
+            while self.runner.has_free_slot()
+                && let Some(job) = inbox.waiting.pop(now)
+            {
+                inbox.idle = false;
+                drop(inbox);
+                let back = self.runner.start(job)?;
+                inbox = shared.inbox();
+                if let Some(job) = back {
+                    let (priority, deadline) = (job.priority, job.deadline);
+                    inbox.waiting.push_again(job, priority, deadline, now);
+                    break;
+                }
+            }
+            if !self.runner.is_idle() {
+                return Ok(Some(inbox.waiting.len()));
+            }
+            if inbox.waiting.len() > 0 {
+                continue;
+            }
+            inbox.idle = true;
+            self.publish(0);
+            shared.changed.notify_all();
+            inbox = shared.changed.wait(inbox).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn save(&mut self, id: u64) -> Result<SavedState> {
+        let unknown =
+            || Error::State { reason: "this text is not in a slot: it has ended, or is still waiting".into() };
+        let model = self.runner.model().clone();
+        let (job, memory) = self.runner.save(id).ok_or_else(unknown)?;
+        SavedState::new(&model, job, memory?)
+    }
+
+    fn publish(&self, waiting: usize) {
+        self.shared.publish(snapshot(&self.runner, self.plain_token, waiting, 0));
+    }
+}
+
+fn failed(phase: &Phase) -> Error {
+    match phase {
+        Phase::Failed(reason) => Error::EngineFailed { reason: reason.clone() },
+        _ => Error::ShuttingDown,
+    }
+}
+
+fn words(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    format!("a fault in the engine: {}", text.as_deref().unwrap_or("panic"))
+}
+
+fn snapshot(runner: &Runner, plain_token: Option<Duration>, queued: usize, refused: u64) -> EngineStats {
+    let counts = runner.counts();
+    let slots =
+        runner.seats().map(|(busy, tokens, stats)| SlotStats { busy, tokens: tokens as u64, stats: stats.clone() });
+    EngineStats {
+        total: runner.total().clone(),
+        slots: slots.collect(),
+        queued: queued as u64,
+        running: runner.jobs().count() as u64,
+        finished: counts.finished,
+        cancelled: counts.cancelled,
+        expired: counts.expired,
+        failed: counts.failed,
+        refused,
+        preempted: counts.preempted,
+        plain_token,
+        speculation: runner.speculation(),
+        ..EngineStats::default()
+    }
+}

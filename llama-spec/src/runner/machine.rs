@@ -1,0 +1,344 @@
+//! The contexts and drafters of a runner, and how they are kept in step when tokens are taken back.
+//!
+//! All calls of llama.cpp that the loop makes go through here. Which calls keep two memories in step depends on what kind of
+//! memory they are ([`Rollback`]) and on where the drafter can be continued ([`Resume`]); nobody else needs to know.
+
+use super::Restore;
+use super::fault::{Call, Faults};
+use crate::batch::Batch;
+use crate::context::Context;
+use crate::error::{DecodeError, Error, Failure, Result};
+use crate::ffi::speculation::{DraftRequest, Drafted, RawSpeculation, Side};
+use crate::memory::Rollback;
+use crate::sample::{Candidate, Sampler};
+use crate::token::{Slot, Token};
+
+/// Where the memories of target and draft can be continued after their ends were cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Resume {
+    /// Anywhere.
+    Anywhere,
+    /// One token earlier: the draft pairs a hidden state of the target with the token after it (EAGLE-3).
+    Earlier,
+    /// Behind any token that the target computes once more: the draft pairs a token with the hidden state before it (MTP).
+    Seeded,
+}
+
+/// Tokens of one slot that are to be taken out of the memories after a round.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TakeBack<'a> {
+    pub(super) slot: Slot,
+    /// Where the round began.
+    pub(super) position: u32,
+    /// The tokens of the round that stay.
+    pub(super) kept: &'a [Token],
+}
+
+/// The contexts and drafters of a runner.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    raw: RawSpeculation,
+    rollback: Rollback,
+    /// As of the draft's memory; `Partial` when there is none.
+    draft_rollback: Rollback,
+    resume: Resume,
+    /// What the memories held before the round, as far as it cannot be cut back, for each slot.
+    checkpoints: Vec<Checkpoints>,
+    /// Tokens that are computed again.
+    replay: Batch,
+    pub(super) faults: Faults,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Checkpoints {
+    target: Vec<u8>,
+    draft: Vec<u8>,
+}
+
+impl Machine {
+    /// A target that decodes alone.
+    pub(super) fn plain(target: Context, rollback: Rollback) -> Self {
+        Self::new(RawSpeculation::plain(target), rollback, Rollback::Partial, Resume::Anywhere)
+    }
+
+    pub(super) fn new(raw: RawSpeculation, rollback: Rollback, draft_rollback: Rollback, resume: Resume) -> Self {
+        let checkpoints = vec![Checkpoints::default(); raw.target().slots() as usize];
+        Self { raw, rollback, draft_rollback, resume, checkpoints, replay: Batch::default(), faults: Faults::default() }
+    }
+
+    pub(crate) fn target(&self) -> &Context {
+        self.raw.target()
+    }
+
+    /// Whether nothing of llama.cpp drafts.
+    pub(super) fn is_plain(&self) -> bool {
+        self.raw.is_plain()
+    }
+
+    /// How tokens are taken out of the target's memory.
+    pub(crate) fn rollback(&self) -> Rollback {
+        self.rollback
+    }
+
+    /// How tokens are taken out of the draft's memory.
+    pub(crate) fn draft_rollback(&self) -> Rollback {
+        self.draft_rollback
+    }
+
+    /// The longest draft that can be taken back.
+    pub(super) fn longest_draft(&self) -> usize {
+        match self.rollback {
+            Rollback::Snapshots(snapshots) => snapshots as usize,
+            Rollback::None => 0,
+            _ => usize::MAX,
+        }
+    }
+
+    /// Decodes on the target alone.
+    pub(crate) fn decode(&mut self, batch: &Batch) -> Result<(), DecodeError> {
+        self.faults.decode()?;
+        self.raw.decode(batch)
+    }
+
+    /// Shows the drafters what was just decoded.
+    pub(crate) fn follow(&mut self) -> Result<(), Failure> {
+        self.faults.drafters(Call::Follow)?;
+        self.raw.follow()?;
+        self.faults.drafters(Call::Followed)
+    }
+
+    /// Gives the drafters the history of a slot, once the prompt is in the memories.
+    pub(super) fn begin(&mut self, slot: Slot, history: &[Token]) -> Result<(), Failure> {
+        self.faults.drafters(Call::Begin)?;
+        Ok(self.raw.begin(slot, history)?)
+    }
+
+    /// Adds tokens to the history of a slot.
+    pub(super) fn extend(&mut self, slot: Slot, tokens: &[Token]) -> Result<(), Failure> {
+        self.faults.drafters(Call::Extend)?;
+        Ok(self.raw.extend(slot, tokens)?)
+    }
+
+    /// Tells the drafters how many tokens of the last draft were right.
+    pub(super) fn accept(&mut self, slot: Slot, accepted: usize) -> Result<(), Failure> {
+        self.faults.drafters(Call::Accept)?;
+        Ok(self.raw.accept(slot, accepted)?)
+    }
+
+    /// Drafts for several slots. The draft's memory is then as it was: what was guessed is computed again together with the
+    /// target's batch. After an error it may be out of step for all of these slots.
+    pub(crate) fn draft(&mut self, requests: &[DraftRequest], drafted: &mut [Drafted]) -> Result<(), Failure> {
+        self.faults.drafters(Call::Draft)?;
+        if self.draft_rollback == Rollback::Checkpoint {
+            for request in requests {
+                self.save(Side::Draft, request.slot, request.position).map_err(words)?;
+            }
+        }
+        let made = self.raw.draft(requests, drafted);
+        for request in requests {
+            self.draft_back_to(request.slot, request.position, request.position).map_err(words)?;
+        }
+        self.faults.drafters(Call::Drafted)?;
+        Ok(made?)
+    }
+
+    /// To be called before a draft is decoded, the target's memory ending before `position`.
+    pub(super) fn prepare(&mut self, slot: Slot, position: u32) -> Result<()> {
+        match self.rollback {
+            Rollback::Checkpoint => self.save(Side::Target, slot, position),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes what was decoded from each position on out of the target's memory, except the tokens kept, which come first.
+    /// After an error, what these slots hold is unknown.
+    pub(super) fn take_back(&mut self, slots: &[TakeBack<'_>]) -> Result<()> {
+        if !self.replays() {
+            return slots
+                .iter()
+                .try_for_each(|one| self.remove(Side::Target, one.slot, one.position + one.kept.len() as u32));
+        }
+        self.replay.clear();
+        for one in slots {
+            match self.rollback {
+                Rollback::Checkpoint => self.go_back(Side::Target, one.slot, one.position)?,
+                _ => self.remove(Side::Target, one.slot, one.position)?,
+            }
+            self.replay.push_prompt(one.kept, one.position, one.slot);
+        }
+        self.faults.decode()?;
+        Ok(self.raw.decode(&self.replay)?)
+    }
+
+    /// The same for the draft's memory, after the target's.
+    pub(super) fn take_back_draft(&mut self, slots: &[TakeBack<'_>]) -> Result<(), Failure> {
+        for one in slots {
+            self.draft_back_to(one.slot, one.position, one.position + one.kept.len() as u32).map_err(words)?;
+        }
+        if self.draft_rollback == Rollback::Checkpoint {
+            // The target has just computed the kept tokens again.
+            self.faults.drafters(Call::Follow)?;
+            self.raw.follow()?;
+        }
+        Ok(())
+    }
+
+    /// Compares a draft with what the sampler chooses from these entries of the last batch. Without distributions a token is
+    /// right if it is the one that was sampled.
+    pub(super) fn verify(
+        &self,
+        sampler: &mut Sampler,
+        entries: &[usize],
+        draft: &[Token],
+        distributions: &[Vec<Candidate>],
+        verified: &mut Vec<Token>,
+    ) -> Result<()> {
+        verified.clear();
+        self.faults.sampling()?;
+        if distributions.len() != draft.len() || draft.is_empty() {
+            return sampler.verify(self.target(), entries, draft, verified);
+        }
+        let distributions: Vec<&[Candidate]> = distributions.iter().map(Vec::as_slice).collect();
+        sampler.verify_rejection(self.target(), entries, draft, &distributions, verified)
+    }
+
+    /// Empties a slot in both memories, and makes the drafters forget it.
+    pub(super) fn clear_slot(&mut self, slot: Slot) -> Result<()> {
+        self.raw.clear_slot(slot)
+    }
+
+    /// Empties a slot in the draft's memory only, and makes the drafters forget it.
+    pub(super) fn clear_draft(&mut self, slot: Slot) -> Result<(), Failure> {
+        self.remove(Side::Draft, slot, 0).map_err(words)?;
+        Ok(self.raw.forget(slot)?)
+    }
+
+    /// Empties all memories; after a failure this makes the target usable again.
+    pub(super) fn clear(&mut self) -> Result<()> {
+        self.raw.clear()?;
+        (0..self.raw.target().slots()).for_each(|slot| {
+            // Nothing can be refused here but the slot, and there are so many.
+            let _ = self.raw.forget(Slot::new(slot));
+        });
+        Ok(())
+    }
+
+    /// Makes a slot hold what another one holds, in both memories and for the drafters. After an error it must be emptied.
+    pub(super) fn copy(&mut self, from: Slot, to: Slot) -> Result<()> {
+        self.clear_slot(to)?;
+        self.faults.memory(Call::CopyMemory)?;
+        self.raw.copy_memory(Side::Target, from, to)?;
+        self.raw.copy_memory(Side::Draft, from, to)?;
+        self.faults.memory(Call::CopyDrafters)?;
+        self.raw.copy(from, to).map_err(|failed| Error::Memory { reason: failed.failure.to_string() })
+    }
+
+    /// What the memories of a slot hold, which are `tokens` tokens.
+    ///
+    /// # Errors
+    /// [`Error::State`] when llama.cpp cannot save them.
+    pub(super) fn save_slot(&mut self, slot: Slot, tokens: usize, with_draft: bool) -> Result<Restore> {
+        let target = self.raw.state(Side::Target, slot)?;
+        let draft = if with_draft { self.raw.state(Side::Draft, slot)? } else { Vec::new() };
+        let drafter = if with_draft { self.raw.drafter_state(slot)? } else { Vec::new() };
+        Ok(Restore { target, draft, drafter, tokens })
+    }
+
+    /// Fills an empty slot with what was saved of `history`. Gives how many tokens it holds then, and whether the draft's memory
+    /// holds them, too.
+    ///
+    /// # Errors
+    /// [`Error::State`] when it is no state for these contexts; what the slot holds is unknown then.
+    pub(super) fn restore_slot(&mut self, slot: Slot, saved: &Restore, history: &[Token]) -> Result<(usize, bool)> {
+        self.raw.set_state(Side::Target, slot, &saved.target)?;
+        let with_draft = self.is_plain() || self.restore_draft(slot, saved).is_ok();
+        if !with_draft || !self.can_cut() || self.resume == Resume::Anywhere {
+            return Ok((history.len(), with_draft));
+        }
+        // What the drafter noted of hidden states is made again.
+        let left = self.cut(slot, history, history.len())?;
+        Ok((left, true))
+    }
+
+    fn restore_draft(&mut self, slot: Slot, saved: &Restore) -> Result<()> {
+        self.raw.set_state(Side::Draft, slot, &saved.draft)?;
+        self.raw.set_drafter_state(slot, &saved.drafter)
+    }
+
+    /// Whether a part of a slot can be kept when its end is cut off.
+    pub(super) fn can_cut(&self) -> bool {
+        self.rollback == Rollback::Partial && self.draft_rollback == Rollback::Partial
+    }
+
+    /// Takes all but the first `common` tokens of a slot's `history` out of the memories, or some more. Gives how many are
+    /// left.
+    pub(super) fn cut(&mut self, slot: Slot, history: &[Token], common: usize) -> Result<usize> {
+        if common >= 2 && self.can_cut() {
+            // What cannot be kept is computed again.
+            if let Ok(left) = self.try_cut(slot, history, common) {
+                return Ok(left);
+            }
+        }
+        self.clear_slot(slot)?;
+        Ok(0)
+    }
+
+    fn try_cut(&mut self, slot: Slot, history: &[Token], common: usize) -> Result<usize> {
+        let (left, target_end) = match self.resume {
+            Resume::Anywhere => (common, common),
+            Resume::Earlier => (common - 1, common - 1),
+            Resume::Seeded => (common, common - 1),
+        };
+        self.remove(Side::Draft, slot, left as u32)?;
+        self.remove(Side::Target, slot, target_end as u32)?;
+        if self.resume == Resume::Seeded {
+            self.replay.clear();
+            self.replay.push_prompt(&history[target_end..common], target_end as u32, slot);
+            self.raw.decode(&self.replay)?;
+            self.faults.memory(Call::Seed)?;
+            let seeded = self.raw.seed(slot, 0);
+            seeded.map_err(|failed| Error::State { reason: failed.failure.to_string() })?;
+        }
+        Ok(left)
+    }
+
+    /// Whether kept tokens are computed again after a rejection.
+    fn replays(&self) -> bool {
+        self.rollback == Rollback::Checkpoint || self.draft_rollback == Rollback::Checkpoint
+    }
+
+    /// Takes the draft's memory back to `end`, or to the checkpoint before the round.
+    fn draft_back_to(&mut self, slot: Slot, checkpoint: u32, end: u32) -> Result<()> {
+        match self.draft_rollback {
+            Rollback::Checkpoint => self.go_back(Side::Draft, slot, checkpoint),
+            _ => self.remove(Side::Draft, slot, end),
+        }
+    }
+
+    fn remove(&mut self, side: Side, slot: Slot, from: u32) -> Result<()> {
+        self.faults.memory(if side == Side::Target { Call::RemoveTarget } else { Call::RemoveDraft })?;
+        self.raw.remove(side, slot, from)
+    }
+
+    /// Notes what a memory holds before `position`; an empty one has no state to save.
+    fn save(&mut self, side: Side, slot: Slot, position: u32) -> Result<()> {
+        self.faults.memory(Call::Checkpoint)?;
+        let checkpoints = &mut self.checkpoints[slot.index() as usize];
+        let data = if side == Side::Target { &mut checkpoints.target } else { &mut checkpoints.draft };
+        if position == 0 { Ok(()) } else { self.raw.checkpoint(side, slot, data) }
+    }
+
+    fn go_back(&mut self, side: Side, slot: Slot, position: u32) -> Result<()> {
+        self.faults.memory(Call::GoBack)?;
+        let checkpoints = &self.checkpoints[slot.index() as usize];
+        let data = if side == Side::Target { &checkpoints.target } else { &checkpoints.draft };
+        match position {
+            0 => self.raw.remove(side, slot, 0),
+            position => self.raw.go_back(side, slot, data, position),
+        }
+    }
+}
+
+fn words(error: Error) -> Failure {
+    Failure::new(error.to_string())
+}

@@ -1,0 +1,359 @@
+//! The loop that every text goes through, for one slot or many: prefill, draft, decode, verify, roll back.
+//!
+//! A [`Runner`] owns the contexts and does a bounded piece of work in each [`step`](Runner::step): a part of one prompt, and a
+//! round over all texts whose prompt is in the memory. [`Generator`](crate::Generator) runs it on the caller's thread with
+//! one slot, [`Engine`](crate::Engine) on a thread of its own with many.
+//!
+//! A slot holds the tokens of its text but the last, which was sampled and is decoded in the next round. Whatever goes wrong with
+//! a memory has one cure: the slot is emptied, and since it then holds less than its text, the prefill computes it again
+//! ([`Runner::recompute`]). A text that is preempted, or whose context is shifted, goes the same way.
+//!
+//! The rows of one decode decide which kernels compute them, and kernels round differently. So prompts are computed one by
+//! one, in the same pieces whatever else is going on, and never together with a round.
+
+mod answer;
+mod assign;
+mod fault;
+mod job;
+mod machine;
+mod prefill;
+mod round;
+mod setup;
+mod share;
+mod state;
+mod stop;
+#[cfg(test)]
+mod tests;
+mod trouble;
+
+pub(crate) use answer::Answer;
+pub(crate) use job::{Custom, Drafting, Job, Restore};
+pub(crate) use machine::Machine;
+pub(crate) use setup::Setup;
+
+use crate::context::Context;
+use crate::error::{DecodeError, Failure};
+use crate::generate::{Event, StopReason};
+use crate::model::Model;
+use crate::spec::{Factory, SpecConfig, Speculation, Stats};
+use crate::token::{Slot, Token};
+use round::Buffers;
+use std::time::Instant;
+use trouble::Trouble;
+
+/// The contexts broke down: nothing can be computed until they are cleared or made anew.
+#[derive(Clone, Debug)]
+pub(crate) struct Broken(pub(crate) Failure);
+
+/// Contexts, drafters and the texts that are being generated.
+#[derive(Debug)]
+pub(crate) struct Runner {
+    machine: Machine,
+    slots: Vec<Seat>,
+    config: SpecConfig,
+    customs: Vec<Factory>,
+    trouble: Trouble,
+    /// The most rows of a round, all slots together.
+    rows: usize,
+    /// Jobs that lost their slot, or never got one: they go on when one is free.
+    returned: Vec<Job>,
+    /// Which slot's prompt was computed last.
+    turn: usize,
+    /// Counts the texts that were started.
+    clock: u64,
+    buffers: Buffers,
+    /// The numbers of all texts, each step counted once.
+    total: Stats,
+    counts: Counts,
+}
+
+/// What became of the texts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) finished: u64,
+    pub(crate) cancelled: u64,
+    pub(crate) expired: u64,
+    pub(crate) failed: u64,
+    pub(crate) preempted: u64,
+}
+
+/// A slot and who sits in it.
+#[derive(Debug, Default)]
+struct Seat {
+    /// What the target's memory holds.
+    history: Vec<Token>,
+    draft_memory: DraftMemory,
+    /// The drafters have the history.
+    begun: bool,
+    job: Option<Job>,
+    /// When it got its last job.
+    used: u64,
+    /// The numbers of the last text that ended here.
+    last: Stats,
+}
+
+/// How the draft's memory of a slot stands to the target's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum DraftMemory {
+    /// It has followed from the beginning.
+    #[default]
+    InStep,
+    /// It follows, and lacks the beginning.
+    Holed,
+    /// It does not follow: before it is shown anything it must be emptied.
+    Behind,
+}
+
+impl Runner {
+    pub(crate) fn model(&self) -> &Model {
+        self.target().model()
+    }
+
+    pub(crate) fn target(&self) -> &Context {
+        self.machine.target()
+    }
+
+    pub(crate) fn machine(&mut self) -> &mut Machine {
+        &mut self.machine
+    }
+
+    pub(crate) fn config(&self) -> &SpecConfig {
+        &self.config
+    }
+
+    /// The user's drafters.
+    pub(crate) fn customs(&self) -> &[Factory] {
+        &self.customs
+    }
+
+    /// What speculation came to, as it is now.
+    pub(crate) fn speculation(&self) -> Speculation {
+        self.trouble.speculation(&self.config, self.customs.len())
+    }
+
+    /// Sets the most rows of a round, all slots together.
+    pub(crate) fn set_rows(&mut self, rows: usize) {
+        self.rows = rows.clamp(1, self.target().batch_size() as usize);
+    }
+
+    /// The most rows of a round, all slots together.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The numbers of all texts so far.
+    pub(crate) fn total(&self) -> &Stats {
+        &self.total
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// For each slot: whether a text is being generated in it, the tokens it holds, and the numbers of that or the last text.
+    pub(crate) fn seats(&self) -> impl Iterator<Item = (bool, usize, &Stats)> {
+        self.slots.iter().map(|seat| {
+            let stats = seat.job.as_ref().map_or(&seat.last, |job| &job.stats);
+            (seat.job.is_some(), seat.history.len(), stats)
+        })
+    }
+
+    /// The texts that are being generated.
+    pub(crate) fn jobs(&self) -> impl Iterator<Item = &Job> {
+        self.slots.iter().filter_map(|seat| seat.job.as_ref())
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.slots.iter().all(|seat| seat.job.is_none())
+    }
+
+    pub(crate) fn has_free_slot(&self) -> bool {
+        self.slots.iter().any(|seat| seat.job.is_none())
+    }
+
+    /// Jobs that lost their slot, oldest first.
+    pub(crate) fn take_returned(&mut self) -> Vec<Job> {
+        std::mem::take(&mut self.returned)
+    }
+
+    /// Takes all jobs out, as they are.
+    pub(crate) fn take_jobs(&mut self) -> Vec<Job> {
+        let running = self.slots.iter_mut().filter_map(|seat| seat.job.take());
+        running.chain(self.returned.drain(..)).collect()
+    }
+
+    /// Does the next piece of work.
+    ///
+    /// # Errors
+    /// When the contexts broke down; the jobs are still there.
+    pub(crate) fn step(&mut self) -> Result<(), Broken> {
+        let start = Instant::now();
+        self.end_unwanted(start);
+        self.prefill()?;
+        self.round()?;
+        let elapsed = start.elapsed();
+        for seat in &mut self.slots {
+            if let Some(job) = seat.job.as_mut().filter(|job| job.times.last_token.is_some()) {
+                job.stats.generation += elapsed;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the texts that nobody waits for any more.
+    fn end_unwanted(&mut self, now: Instant) {
+        for index in 0..self.slots.len() {
+            match &self.slots[index].job {
+                Some(job) if job.is_cancelled() => self.finish(index, StopReason::Cancelled),
+                Some(job) if job.is_late(now) => self.finish(index, StopReason::Deadline),
+                _ => {}
+            }
+        }
+    }
+
+    /// Ends the text of a slot.
+    fn finish(&mut self, index: usize, reason: StopReason) {
+        let Some(job) = self.leave(index) else { return };
+        self.count_end(&job, reason);
+        job.answer.finish(reason, job.stats);
+    }
+
+    /// Ends a text that is in no slot.
+    pub(crate) fn finish_waiting(&mut self, mut job: Job, reason: StopReason) {
+        for sibling in job.take_siblings() {
+            self.finish_waiting(sibling, reason);
+        }
+        self.count_end(&job, reason);
+        job.answer.finish(reason, job.stats);
+    }
+
+    fn count_end(&mut self, job: &Job, reason: StopReason) {
+        match reason {
+            StopReason::Cancelled => self.counts.cancelled += 1,
+            StopReason::Deadline => self.counts.expired += 1,
+            _ => self.counts.finished += 1,
+        }
+        let stats = &job.stats;
+        job.span.in_scope(|| {
+            tracing::debug!(%reason, generated = stats.generated_tokens, drafted = stats.drafted, accepted = stats.accepted, "finished");
+        });
+    }
+
+    /// Ends the text of a slot with an error.
+    fn fail(&mut self, index: usize, error: crate::error::Error) {
+        if let Some(job) = self.leave(index) {
+            self.counts.failed += 1;
+            job.span.in_scope(|| tracing::warn!(%error, "failed"));
+            job.answer.fail(error);
+        }
+    }
+
+    /// Takes the job out of a slot. What is computed of its text stays there for the next one.
+    fn leave(&mut self, index: usize) -> Option<Job> {
+        let mut job = self.slots[index].job.take()?;
+        self.slots[index].last = job.stats.clone();
+        // Its siblings have not begun; they do without it.
+        self.returned.extend(job.take_siblings());
+        Some(job)
+    }
+
+    /// Ends the text of a slot for a reason of the caller's.
+    pub(crate) fn cancel(&mut self, index: usize) {
+        self.finish(index, StopReason::Cancelled);
+    }
+
+    /// Empties a slot, so that its text is computed again.
+    fn recompute(&mut self, index: usize) -> Result<(), Broken> {
+        let seat = &mut self.slots[index];
+        seat.history.clear();
+        seat.begun = false;
+        seat.draft_memory = DraftMemory::InStep;
+        if let Some(job) = &mut seat.job {
+            job.recomputed += 1;
+        }
+        self.machine.clear_slot(slot(index)).map_err(|error| Broken(Failure::new(error.to_string())))
+    }
+
+    /// Makes the contexts usable again after they broke down; all slots are empty then.
+    pub(crate) fn restart(&mut self) -> Result<(), Broken> {
+        self.machine.clear().map_err(|error| Broken(Failure::new(error.to_string())))?;
+        for seat in &mut self.slots {
+            seat.history.clear();
+            seat.begun = false;
+            seat.draft_memory = DraftMemory::InStep;
+        }
+        Ok(())
+    }
+
+    /// Gives up a slot in favour of others: its text goes on when there is room again.
+    fn preempt(&mut self, index: usize) -> Result<(), Broken> {
+        if let Some(mut job) = self.slots[index].job.take() {
+            job.span.in_scope(|| tracing::info!("preempted: the memory is full"));
+            self.counts.preempted += 1;
+            self.returned.extend(job.take_siblings());
+            self.returned.push(job);
+        }
+        self.recompute(index)
+    }
+
+    /// Makes room in the memory, of which `index` needs more: forgets a text that nobody is working on, else preempts the
+    /// youngest. False when there is nothing left to give up.
+    fn make_room(&mut self, index: usize) -> Result<bool, Broken> {
+        let others = || (0..self.slots.len()).filter(|other| *other != index);
+        let idle = others().filter(|other| self.slots[*other].job.is_none() && !self.slots[*other].history.is_empty());
+        if let Some(oldest) = idle.min_by_key(|other| self.slots[*other].used) {
+            self.recompute(oldest)?;
+            return Ok(true);
+        }
+        let holding = others().filter(|other| !self.slots[*other].history.is_empty());
+        match holding.max_by_key(|other| self.slots[*other].job.as_ref().map(|job| job.times.submitted)) {
+            Some(youngest) => self.preempt(youngest).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// What a failed decode of these slots means for them, when it is not for want of room.
+    fn decode_failed(&mut self, indexes: &[usize], error: &DecodeError) -> Result<(), Broken> {
+        match error {
+            DecodeError::Fatal { failure } => Err(Broken(failure.clone())),
+            DecodeError::Poisoned => Err(Broken(Failure::new(error.to_string()))),
+            DecodeError::Aborted => {
+                // The memories must be cleared; the texts that were not part of it are computed again.
+                for index in indexes {
+                    self.fail(*index, error.clone().into());
+                }
+                self.restart()
+            }
+            DecodeError::Refused { .. } | DecodeError::NoRoom { .. } => {
+                for index in indexes {
+                    self.fail(*index, error.clone().into());
+                    self.recompute(*index)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Deals with a full context, as the text's owner wants it. True if the text goes on.
+    fn context_full(&mut self, index: usize) -> Result<bool, Broken> {
+        let length = self.target().length_per_slot() as usize;
+        let Some(job) = &mut self.slots[index].job else { return Ok(false) };
+        let crate::generate::ContextFull::Shift { keep } = job.context_full else {
+            self.finish(index, StopReason::ContextFull);
+            return Ok(false);
+        };
+        let keep = (keep as usize).min(length / 2).min(job.tokens.len());
+        let left = ((length - keep) / 2).max(1);
+        let dropped = job.tokens.len().saturating_sub(keep + left);
+        job.tokens.drain(keep..keep + dropped);
+        job.answer.report(Event::Shifted { dropped });
+        let Job { drafting, tokens, .. } = job;
+        drafting.begin(tokens);
+        self.recompute(index)?;
+        Ok(true)
+    }
+}
+
+fn slot(index: usize) -> Slot {
+    Slot::new(index as u32)
+}

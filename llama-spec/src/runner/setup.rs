@@ -1,0 +1,209 @@
+//! How a runner is made: contexts that fit the methods, and their drafters.
+
+use super::fault::Faults;
+use super::machine::{Machine, Resume};
+use super::round::Buffers;
+use super::trouble::Trouble;
+use super::{Counts, Runner, Seat};
+use crate::compat::Conditions;
+use crate::context::{Context, ContextOptions, Role};
+use crate::error::{Error, Result};
+use crate::ffi::speculation::RawSpeculation;
+use crate::file::Kind;
+use crate::memory::Rollback;
+use crate::model::Model;
+use crate::spec::{Factory, Method, SpecConfig, Stats};
+
+/// What a [`Runner`] is made of.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    pub(crate) target: Model,
+    pub(crate) draft: Option<Model>,
+    /// The methods. Without them: what the draft model is for if there is one, else none.
+    pub(crate) config: Option<SpecConfig>,
+    pub(crate) context: ContextOptions,
+    /// As the target's if not given.
+    pub(crate) draft_context: Option<ContextOptions>,
+    /// The user's drafters.
+    pub(crate) customs: Vec<Factory>,
+    pub(super) faults: Faults,
+}
+
+impl Setup {
+    pub(crate) fn new(target: &Model) -> Self {
+        Self {
+            target: target.clone(),
+            draft: None,
+            config: None,
+            context: ContextOptions::default(),
+            draft_context: None,
+            customs: Vec::new(),
+            faults: Faults::default(),
+        }
+    }
+
+    /// Makes the contexts and the drafters.
+    ///
+    /// # Errors
+    /// [`Error::Incompatible`] with every rule that refuses the methods with these models and options,
+    /// [`Error::Speculation`] for what only loading shows; else as [`Model::context`].
+    pub(crate) fn build(&self) -> Result<Runner> {
+        let config = self.checked()?;
+        let mut machine = match config.is_off() {
+            true => self.plain()?,
+            false => self.speculative(&config)?,
+        };
+        machine.faults = self.faults.clone();
+        let active = !config.is_off();
+        tracing::info!(requested = %config.names(), own = self.customs.len(), active, "speculation");
+        let slots = machine.target().slots();
+        let rows = machine.target().batch_size() as usize;
+        Ok(Runner {
+            machine,
+            slots: (0..slots).map(|_| Seat::default()).collect(),
+            trouble: Trouble::new(&config),
+            config,
+            customs: self.customs.clone(),
+            rows,
+            returned: Vec::new(),
+            turn: 0,
+            clock: 0,
+            buffers: Buffers::default(),
+            total: Stats::default(),
+            counts: Counts::default(),
+        })
+    }
+
+    /// The conditions under which the rules are asked.
+    pub(crate) fn conditions(&self) -> Conditions {
+        let conditions = Conditions::from(&self.context);
+        match &self.draft_context {
+            Some(own) => conditions.draft_kv_types(own.kv_type_k, own.kv_type_v),
+            None => conditions,
+        }
+    }
+
+    /// The configuration, held against the rules; without one, what the draft is for.
+    fn checked(&self) -> Result<SpecConfig> {
+        let conditions = self.conditions();
+        let (target, draft) = (self.target.file(), self.draft.as_ref().map(Model::file));
+        match (&self.config, draft) {
+            (None, None) => Ok(SpecConfig::off()),
+            (None, draft) => Ok(SpecConfig::auto_with(target, draft, &conditions)?),
+            // Plain decoding asks nothing of the files.
+            (Some(config), _) if config.is_off() => Ok(config.clone()),
+            (Some(config), draft) => Ok(config.check(target, draft, &conditions)?),
+        }
+    }
+
+    /// The longest draft that anybody can make, in tokens.
+    fn longest(&self, config: &SpecConfig) -> u32 {
+        match self.customs.is_empty() {
+            true => config.longest(None),
+            false => config.draft_max,
+        }
+    }
+
+    fn plain(&self) -> Result<Machine> {
+        let longest = self.longest(&self.config.clone().unwrap_or_default());
+        let role = Role { outputs: longest + 1, ..Role::default() };
+        let mut target = Context::with_role(&self.target, &self.target_options(longest, None), &role)?;
+        let rollback = target.probe_rollback()?;
+        Ok(Machine::plain(target, rollback))
+    }
+
+    fn speculative(&self, config: &SpecConfig) -> Result<Machine> {
+        let impossible = |reason: &str| Error::Speculation { method: config.names(), reason: reason.to_owned() };
+        let method = self.model_method(config).map_err(|reason| impossible(&reason))?;
+        let longest = self.longest(config);
+        let options = self.target_options(longest, method);
+        let role = Role { outputs: longest + 1, ..Role::default() };
+        let mut target = Context::with_role(&self.target, &options, &role)?;
+        let rollback = target.probe_rollback()?;
+        if rollback == Rollback::None {
+            return Err(impossible("the target has no memory from which rejected tokens could be taken back"));
+        }
+        // After the trial above and before anything is decoded: this context may share the target's memory.
+        let mut draft = method.map(|method| self.draft_of(method, &target, &options, config)).transpose()?;
+        let draft_rollback = match (&mut draft, method) {
+            // The others keep keys and values, and cannot all decode tokens alone, which the trial does.
+            (Some(draft), Some(Method::DraftSimple)) => draft.probe_rollback()?,
+            _ => Rollback::Partial,
+        };
+        if draft_rollback == Rollback::None {
+            return Err(impossible("the draft model has no memory from which its guesses could be taken back"));
+        }
+        let resume = match method {
+            Some(Method::DraftMtp) => Resume::Seeded,
+            Some(Method::DraftEagle3) => Resume::Earlier,
+            _ => Resume::Anywhere,
+        };
+        let raw = RawSpeculation::new(target, draft, config);
+        let raw = raw.map_err(|failed| impossible(&failed.failure.to_string()))?;
+        Ok(Machine::new(raw, rollback, draft_rollback, resume))
+    }
+
+    /// The method that drafts with a model or with heads, or why it cannot.
+    fn model_method(&self, config: &SpecConfig) -> Result<Option<Method>, String> {
+        match config.methods.iter().copied().find(|method| !method.is_lookup()) {
+            Some(Method::DraftMtp) => self.heads_are_there().map(|()| Some(Method::DraftMtp)),
+            method => Ok(method),
+        }
+    }
+
+    /// Heads of multi-token prediction must have been loaded.
+    fn heads_are_there(&self) -> Result<(), String> {
+        let (model, name) = self.draft.as_ref().map_or((&self.target, "target"), |draft| (draft, "draft"));
+        // All of an assistant's layers are such heads, and always loaded.
+        match model.has_loaded_mtp() || is_assistant(model) {
+            true => Ok(()),
+            false => {
+                Err(format!("the {name}'s heads for multi-token prediction were not loaded; load it with `mtp(true)`"))
+            }
+        }
+    }
+
+    /// The target's options, with snapshots of a recurrent memory for the longest draft.
+    fn target_options(&self, longest: u32, method: Option<Method>) -> ContextOptions {
+        let options = self.context.clone();
+        // A recurrent draft goes back to a checkpoint, and then the target computes the accepted tokens again with it.
+        let recurrent = |model: &Model| model.is_recurrent() || model.is_hybrid();
+        let replays = method == Some(Method::DraftSimple) && self.draft.as_ref().is_some_and(recurrent);
+        let snapshots = match options.snapshots {
+            _ if replays => 0,
+            0 => longest.min(options.micro_batch.min(options.batch).saturating_sub(2)),
+            asked => asked,
+        };
+        options.snapshots(snapshots)
+    }
+
+    /// The context that drafts.
+    fn draft_of(
+        &self,
+        method: Method,
+        target: &Context,
+        options: &ContextOptions,
+        config: &SpecConfig,
+    ) -> Result<Context> {
+        let mut own = self.draft_context.clone().unwrap_or_else(|| options.clone());
+        if self.draft.as_ref().is_some_and(is_assistant) {
+            // It reads the target's memory, so whatever shapes that is the target's.
+            let threads = (own.threads, own.batch_threads);
+            own = options.clone();
+            (own.threads, own.batch_threads) = threads;
+        }
+        // A block draft computes all its tokens at once, with an output for each.
+        let block = matches!(method, Method::DraftDflash | Method::DraftDspark);
+        let outputs = if block { config.draft_model.max.min(config.draft_max) + 1 } else { 1 };
+        let micro_batch = own.micro_batch.max(outputs);
+        let own = own.slots(target.slots()).length_per_slot(target.length_per_slot()).batch(target.batch_size());
+        let own = own.micro_batch(micro_batch).snapshots(0).unified_kv(options.unified_kv).embeddings(None);
+        let role = Role { target: Some(target), heads: method == Method::DraftMtp, outputs };
+        Context::with_role(self.draft.as_ref().unwrap_or(&self.target), &own, &role)
+    }
+}
+
+/// It drafts in the memory of its target.
+fn is_assistant(model: &Model) -> bool {
+    model.file().kind() == Kind::Gemma4Assistant
+}
