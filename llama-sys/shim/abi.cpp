@@ -118,7 +118,7 @@ facts::facts() {
            F(types) F(n_types) F(ctx_target) F(ctx_draft) F(n_seq) F(draft_n_max) F(draft_n_min) F(draft_p_min) F(draft_backend_sampling)
            F(draft_probabilistic) F(ngram_mod_match) F(ngram_mod_min) F(ngram_mod_max) F(ngram_simple) F(ngram_map_k) F(ngram_map_k4v)
            F(ngram_cache_static) F(ngram_cache_dynamic))
-    STRUCT(lsys_draft_request, F(seq) F(n_max) F(pos) F(last) F(want_candidates) F(temperature) F(seed))
+    STRUCT(lsys_draft_request, F(seq) F(n_max) F(pos) F(last) F(want_candidates) F(temperature) F(seed) F(types))
     STRUCT(lsys_spec_stats,
            F(type) F(calls_begin) F(calls_draft) F(calls_accept) F(drafts) F(drafts_accepted) F(tokens) F(tokens_accepted) F(us_begin) F(us_draft)
            F(us_accept))

@@ -1,5 +1,5 @@
-// What common's drafters keep to themselves: which of them made a draft, their statistics as numbers, and what they noted
-// about a history that has shrunk since.
+// What common's drafters keep to themselves: who is asked for a draft and who made it, their statistics as numbers, and what
+// they noted about each sequence.
 //
 // Their file is part of this one, which makes its types visible. This object thereby takes the place of common's own, as the
 // log does.
@@ -9,6 +9,7 @@
 
 namespace {
 
+using simple_drafter = common_speculative_impl_draft_simple;
 using eagle3_drafter = common_speculative_impl_draft_eagle3;
 using dflash_drafter = common_speculative_impl_draft_dflash;
 using mtp_drafter    = common_speculative_impl_draft_mtp;
@@ -24,6 +25,59 @@ Drafter * find(const lsys_spec & spec) {
         }
     }
     return nullptr;
+}
+
+bool allows(const lsys_spec::sequence & one, const common_speculative_impl & drafter) {
+    return one.types == 0 || (one.types & (1u << drafter.type)) != 0;
+}
+
+// The next request seeds the sequence's random numbers, even if its seed is the last one's.
+template <typename Drafter>
+void reseed(Drafter & drafter, llama_seq_id seq) {
+    common_sampler_reset(drafter.smpls[seq].get());
+    if ((size_t) seq < drafter.smpls_cfg.size()) {
+        drafter.smpls_cfg[seq].temp = NAN; // equals no temperature
+    }
+}
+
+// Keeps of a new draft what was asked for.
+void take(lsys_spec & spec, llama_seq_id seq, common_speculative_impl & drafter) {
+    auto & asked = spec.inner->dparams[seq];
+    auto & draft = *asked.result;
+    if (asked.n_max > 0 && draft.size() > (size_t) asked.n_max) {
+        draft.resize(asked.n_max);
+        if (asked.result_q != nullptr && asked.result_q->size() > draft.size()) {
+            asked.result_q->resize(draft.size());
+        }
+    }
+    asked.drafting             = false;
+    spec.inner->impl_last[seq] = &drafter;
+    drafter.n_gen_drafts += 1;
+    drafter.n_gen_tokens += draft.size();
+}
+
+// A drafter marked to draft leaves out the sequences that are not marked, which is also how it is kept from those that do not
+// allow it.
+void ask(lsys_spec & spec, common_speculative_impl & drafter, const std::vector<llama_seq_id> & open) {
+    auto & asked = spec.inner->dparams;
+    bool   any   = false;
+    for (const llama_seq_id seq : open) {
+        asked[seq].drafting = allows(spec.sequences[seq], drafter);
+        any                 = any || asked[seq].drafting;
+    }
+    if (!any) {
+        return;
+    }
+    {
+        const common_time_meas clock(drafter.t_draft_us);
+        drafter.draft(asked);
+    }
+    drafter.n_call_draft += 1;
+    for (const llama_seq_id seq : open) {
+        if (asked[seq].drafting && !asked[seq].result->empty()) {
+            take(spec, seq, drafter);
+        }
+    }
 }
 
 } // namespace
@@ -59,6 +113,58 @@ void lsys::drafters::forget(lsys_spec & spec, llama_seq_id seq) {
     if (auto * const eagle3 = find<eagle3_drafter>(spec)) {
         eagle3->pending_pos_last[seq] = -1;
         eagle3->verify_g_rows[seq]    = 0;
+    }
+}
+
+void lsys::drafters::copy(lsys_spec & spec, llama_seq_id from, llama_seq_id to) {
+    for (const auto & drafter : spec.inner->impls) {
+        if (auto * const simple = dynamic_cast<simple_drafter *>(drafter.get())) {
+            reseed(*simple, to);
+        } else if (auto * const mtp = dynamic_cast<mtp_drafter *>(drafter.get())) {
+            mtp->pending_h[to]     = mtp->pending_h[from];
+            mtp->verify_h[to]      = mtp->verify_h[from];
+            mtp->verify_h_rows[to] = mtp->verify_h_rows[from];
+            reseed(*mtp, to);
+        } else if (auto * const eagle3 = dynamic_cast<eagle3_drafter *>(drafter.get())) {
+            eagle3->pending_g_last[to]   = eagle3->pending_g_last[from];
+            eagle3->pending_pos_last[to] = eagle3->pending_pos_last[from];
+            eagle3->verify_g[to]         = eagle3->verify_g[from];
+            eagle3->verify_pos_first[to] = eagle3->verify_pos_first[from];
+            eagle3->verify_g_rows[to]    = eagle3->verify_g_rows[from];
+        } else if (auto * const dflash = dynamic_cast<dflash_drafter *>(drafter.get())) {
+            dflash->dflash2_seed[to] = -1; // none yet
+            const auto rows          = (ptrdiff_t) dflash->lilicorr_rows;
+            const auto values        = rows * dflash->n_embd_dec;
+            std::copy_n(dflash->lilicorr_pos.begin() + from * rows, rows, dflash->lilicorr_pos.begin() + to * rows);
+            std::copy_n(dflash->lilicorr_embd.begin() + from * values, values, dflash->lilicorr_embd.begin() + to * values);
+        } else if (auto * const maps = dynamic_cast<map_drafter *>(drafter.get())) {
+            maps->config[to]                    = maps->config[from];
+            maps->config[to].last_draft_created = false;
+        } else if (auto * const mod = dynamic_cast<mod_drafter *>(drafter.get())) {
+            mod->sinfos[to]              = mod->sinfos[from];
+            mod->sinfos[to].n_draft_last = 0;
+        } else if (auto * const cache = dynamic_cast<cache_drafter *>(drafter.get())) {
+            // What `to` has learned is kept, as for a new request, since it is saved in the end: only the history is new.
+            cache->sinfos[to].cache_size = 0;
+        }
+        // The simple lookup has nothing but the history.
+    }
+}
+
+void lsys::drafters::draft(lsys_spec & spec) {
+    std::vector<llama_seq_id> open;
+    for (size_t seq = 0; seq < spec.inner->dparams.size(); ++seq) {
+        if (spec.inner->dparams[seq].drafting) {
+            open.push_back((llama_seq_id) seq);
+        }
+    }
+    const auto done = [&](llama_seq_id seq) { return !spec.inner->dparams[seq].result->empty(); };
+    for (const auto & drafter : spec.inner->impls) {
+        ask(spec, *drafter, open);
+        open.erase(std::remove_if(open.begin(), open.end(), done), open.end());
+    }
+    for (const llama_seq_id seq : open) {
+        spec.inner->dparams[seq].drafting = false;
     }
 }
 

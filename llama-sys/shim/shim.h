@@ -331,6 +331,10 @@ lsys_status lsys_spec_truncate(lsys_spec * spec, llama_seq_id seq, size_t n_toke
  * noted of hidden states, for memories that are emptied; seed() gives next-token heads the target's hidden state of entry
  * `index` of its last batch, which must be the last token that both memories hold. Other drafters need no seed. */
 lsys_status lsys_spec_seed    (lsys_spec * spec, llama_seq_id seq, int32_t index);
+/* `to` goes on as `from` would: for a sequence whose memories are copied, in target and draft. Its history and what the
+ * drafters noted of hidden states become those of `from`, its own draft is dropped. What lookup has learned is handed on but
+ * for the cache, which learns the history again, and random numbers start anew from the next request's seed. */
+lsys_status lsys_spec_copy    (lsys_spec * spec, llama_seq_id from, llama_seq_id to);
 
 /* Shows a batch of the target to the drafters, after it was decoded there and before the next is. LSYS_FAILED: a drafter
  * could not follow. Positions that the draft context holds already must have been removed there. */
@@ -344,10 +348,12 @@ typedef struct lsys_draft_request {
     bool         want_candidates;
     float        temperature; /* the target's, read when candidates are wanted */
     uint32_t     seed;
+    uint32_t     types; /* who may draft: 1u << lsys_spec_type of each; 0: everyone */
 } lsys_draft_request;
 
-/* Drafts for all these sequences in one go. A draft model leaves what it drafted in its memory, from `pos` on: remove it
- * before the next process(). Tokens outside the target's vocabulary are cut off. */
+/* Drafts for all these sequences in one go: the drafters are asked in their order, each for the sequences that allow it and
+ * have no draft yet. A draft model leaves what it drafted in its memory, from `pos` on: remove it before the next process().
+ * Tokens outside the target's vocabulary are cut off. Unless the status is LSYS_OK none of the sequences has a draft. */
 lsys_status lsys_spec_draft(lsys_spec * spec, const lsys_draft_request * requests, size_t n_requests);
 /* What the last draft() gave for a sequence (possibly nothing), and which drafter it came from. */
 lsys_status lsys_spec_result(const lsys_spec * spec, llama_seq_id seq, lsys_tokens * out, lsys_spec_type * from);

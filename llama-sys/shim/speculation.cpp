@@ -74,6 +74,14 @@ void ask(lsys_spec & spec, const lsys_draft_request & request) {
     to.result_q = request.want_candidates && request.temperature >= MIN_TEMPERATURE ? &one.candidates : nullptr;
     to.temp     = request.temperature;
     to.seed     = request.seed;
+    one.types   = request.types;
+}
+
+// Whatever came of a call that threw is no draft.
+void give_up(lsys_spec & spec, const lsys_draft_request * requests, size_t n_requests) {
+    for (size_t i = 0; i < n_requests; ++i) {
+        spec.sequences[requests[i].seq].drop_draft();
+    }
 }
 
 // Cuts what the target does not know, and notes who drafted.
@@ -229,6 +237,7 @@ lsys_status lsys_spec_truncate(lsys_spec * spec, llama_seq_id seq, size_t n_toke
             return lsys::refuse("the history of sequence %d has %zu tokens, fewer than %zu", seq, one.history.size(), n_tokens);
         }
         if (n_tokens == 0) {
+            one.drop_draft();
             lsys::drafters::forget(*spec, seq);
         }
         if (n_tokens == one.history.size()) {
@@ -252,6 +261,21 @@ lsys_status lsys_spec_seed(lsys_spec * spec, llama_seq_id seq, int32_t index) {
         size_t        n   = 0;
         const lsys_status read = lsys_embeddings_nextn(spec->target, index, &row, &n);
         return read == LSYS_OK ? lsys::drafters::seed(*spec, seq, row, n) : read;
+    });
+}
+
+lsys_status lsys_spec_copy(lsys_spec * spec, llama_seq_id from, llama_seq_id to) {
+    return lsys::guard([&]() -> lsys_status {
+        lsys_status status = check_sequence(spec, from);
+        if (status == LSYS_OK) {
+            status = check_sequence(spec, to);
+        }
+        if (status == LSYS_OK && from != to) {
+            spec->sequences[to].history = spec->sequences[from].history;
+            spec->sequences[to].drop_draft();
+            lsys::drafters::copy(*spec, from, to);
+        }
+        return status;
     });
 }
 
@@ -301,7 +325,12 @@ lsys_status lsys_spec_draft(lsys_spec * spec, const lsys_draft_request * request
             spec->sequences[requests[i].seq].drop_draft();
             ask(*spec, requests[i]);
         }
-        common_speculative_draft(spec->inner.get());
+        try {
+            lsys::drafters::draft(*spec);
+        } catch (...) {
+            give_up(*spec, requests, n_requests);
+            throw;
+        }
         for (size_t i = 0; i < n_requests; ++i) {
             settle(*spec, requests[i].seq);
         }

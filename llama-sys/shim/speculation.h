@@ -15,6 +15,8 @@ struct lsys_spec {
 
         lsys_spec_type from = LSYS_SPEC_NONE;
 
+        uint32_t types = 0; // who may draft, as in the request
+
         void drop_draft() {
             draft.clear();
             candidates.clear();
@@ -45,6 +47,12 @@ void shorten(lsys_spec & spec, llama_seq_id seq, size_t n_tokens);
 
 // What was noted of hidden states is that of a new drafter.
 void forget(lsys_spec & spec, llama_seq_id seq);
+
+// `to` gets what was noted of `from`; their histories are equal already.
+void copy(lsys_spec & spec, llama_seq_id from, llama_seq_id to);
+
+// Asks the drafters in their order, each for the sequences that are to draft, allow it and have no draft yet.
+void draft(lsys_spec & spec);
 
 // Next-token heads are among them, which pair a token with the hidden state before it.
 bool        reads_hidden(const lsys_spec & spec);

@@ -3221,6 +3221,9 @@ unsafe extern "C" {
     pub fn lsys_spec_seed(spec: *mut lsys_spec, seq: llama_seq_id, index: i32) -> lsys_status;
 }
 unsafe extern "C" {
+    pub fn lsys_spec_copy(spec: *mut lsys_spec, from: llama_seq_id, to: llama_seq_id) -> lsys_status;
+}
+unsafe extern "C" {
     pub fn lsys_spec_process(spec: *mut lsys_spec, batch: *mut lsys_batch) -> lsys_status;
 }
 #[repr(C)]
@@ -3233,6 +3236,7 @@ pub struct lsys_draft_request {
     pub want_candidates: bool,
     pub temperature: f32,
     pub seed: u32,
+    pub types: u32,
 }
 unsafe extern "C" {
     pub fn lsys_spec_draft(spec: *mut lsys_spec, requests: *const lsys_draft_request, n_requests: usize)

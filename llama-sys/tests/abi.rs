@@ -90,7 +90,7 @@ fn bound() -> Facts {
             draft_backend_sampling, draft_probabilistic, ngram_mod_match, ngram_mod_min, ngram_mod_max,
             ngram_simple, ngram_map_k, ngram_map_k4v, ngram_cache_static, ngram_cache_dynamic,
         }
-        lsys_draft_request { seq, n_max, pos, last, want_candidates, temperature, seed }
+        lsys_draft_request { seq, n_max, pos, last, want_candidates, temperature, seed, types }
         lsys_spec_stats {
             type_ = "type", calls_begin, calls_draft, calls_accept, drafts, drafts_accepted, tokens,
             tokens_accepted, us_begin, us_draft, us_accept,

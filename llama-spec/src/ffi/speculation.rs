@@ -4,6 +4,7 @@ use super::status::{Failed, c_string, call};
 use crate::batch::Batch;
 use crate::context::Context;
 use crate::error::{DecodeError, Failure};
+use crate::sample::Candidate;
 use crate::spec::{Method, SpecConfig};
 use crate::token::{Slot, Token};
 use llama_sys as sys;
@@ -30,6 +31,71 @@ unsafe impl Send for Handle {}
 pub(crate) enum Side {
     Target,
     Draft,
+}
+
+/// A set of methods.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Methods(u32);
+
+impl Methods {
+    /// None of them; in a request: whoever there is.
+    pub(crate) const NONE: Self = Self(0);
+}
+
+impl FromIterator<Method> for Methods {
+    fn from_iter<I: IntoIterator<Item = Method>>(methods: I) -> Self {
+        Self(methods.into_iter().fold(0, |set, method| set | 1 << method.raw()))
+    }
+}
+
+/// What one slot asks for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DraftRequest {
+    pub(crate) slot: Slot,
+    /// Where `last` will stand.
+    pub(crate) position: u32,
+    /// The token chosen last, which is in no memory yet.
+    pub(crate) last: Token,
+    /// The longest draft, in tokens; 0: none.
+    pub(crate) limit: u32,
+    /// Who may draft; empty: everybody.
+    pub(crate) methods: Methods,
+    /// Give the distributions the tokens were drawn from: the temperature of the target, and a seed.
+    pub(crate) distributions: Option<(f32, u32)>,
+}
+
+impl DraftRequest {
+    fn raw(&self) -> sys::lsys_draft_request {
+        let (temperature, seed) = self.distributions.unwrap_or_default();
+        sys::lsys_draft_request {
+            seq: i32::try_from(self.slot.index()).unwrap_or(-1),
+            n_max: i32::try_from(self.limit).unwrap_or(i32::MAX),
+            pos: i32::try_from(self.position).unwrap_or(-1),
+            last: self.last.id(),
+            want_candidates: self.distributions.is_some(),
+            temperature,
+            seed,
+            types: self.methods.0,
+        }
+    }
+}
+
+/// What was drafted for a slot.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Drafted {
+    pub(crate) tokens: Vec<Token>,
+    /// For each token what it was drawn from, or empty when they were not asked for or the drafter has none.
+    pub(crate) distributions: Vec<Vec<Candidate>>,
+    /// Who drafted, if somebody did.
+    pub(crate) by: Option<Method>,
+}
+
+impl Drafted {
+    fn clear(&mut self) {
+        self.tokens.clear();
+        self.distributions.clear();
+        self.by = None;
+    }
 }
 
 /// Fields drop in this order: the handle keeps the addresses of both contexts, and the draft's context may use weights and
@@ -133,34 +199,47 @@ impl RawSpeculation {
         self.with(|handle| unsafe { sys::lsys_spec_extend(handle, slot.index() as i32, ids(tokens), tokens.len()) })
     }
 
-    /// Drafts up to `limit` tokens after `last`, which will stand at `position`, into `draft`.
-    pub(crate) fn draft(
-        &mut self,
-        slot: Slot,
-        position: u32,
-        last: Token,
-        limit: u32,
-        draft: &mut Vec<Token>,
-    ) -> Result<Option<Method>, Failed> {
-        draft.clear();
-        let seq = slot.index() as i32;
-        let request = sys::lsys_draft_request {
-            seq,
-            n_max: limit as i32,
-            pos: position as i32,
-            last: last.id(),
-            ..Default::default()
-        };
+    /// Drafts for all slots of the requests at once, each of which may be there once; `drafted` has a place for each request,
+    /// in their order. A draft model leaves what it drafted in its memory, from the position of the request on.
+    pub(crate) fn draft(&mut self, requests: &[DraftRequest], drafted: &mut [Drafted]) -> Result<(), Failed> {
+        drafted.iter_mut().for_each(Drafted::clear);
+        if requests.len() != drafted.len() {
+            let message = format!("{} drafts are asked for, there is room for {}", requests.len(), drafted.len());
+            return Err(Failed { status: sys::LSYS_INVALID, failure: Failure::new(message) });
+        }
+        let raw: Vec<_> = requests.iter().map(DraftRequest::raw).collect();
+        // SAFETY: handle and contexts are alive; requests are given with their number.
+        self.with(|handle| unsafe { sys::lsys_spec_draft(handle, raw.as_ptr(), raw.len()) })?;
+        requests.iter().zip(drafted).try_for_each(|(request, drafted)| self.read(request, drafted))
+    }
+
+    /// Copies out what was drafted last for a slot.
+    fn read(&self, request: &DraftRequest, drafted: &mut Drafted) -> Result<(), Failed> {
+        let seq = request.slot.index() as i32;
         let (mut tokens, mut from) = (sys::lsys_tokens::default(), sys::LSYS_SPEC_NONE);
-        // SAFETY: handle and contexts are alive; the result lives until the next call on the handle and is copied.
+        // SAFETY: handle and results are alive; the tokens live until the next call that changes the handle and are copied.
         unsafe {
-            self.with(|handle| sys::lsys_spec_draft(handle, &request, 1))?;
             self.with(|handle| sys::lsys_spec_result(handle, seq, &mut tokens, &mut from))?;
             if tokens.size > 0 {
-                draft.extend(std::slice::from_raw_parts(tokens.data, tokens.size).iter().map(|id| Token::new(*id)));
+                drafted.tokens.extend(std::slice::from_raw_parts(tokens.data.cast::<Token>(), tokens.size));
+                drafted.by = Method::from_raw(from);
             }
         }
-        Ok(Method::from_raw(from).filter(|_| !draft.is_empty()))
+        for index in 0..drafted.tokens.len() {
+            let mut candidates = sys::lsys_candidates::default();
+            // SAFETY: as above; `Candidate` is laid out as llama_token_data (sample/candidate.rs).
+            unsafe {
+                self.with(|handle| sys::lsys_spec_candidates(handle, seq, index, &mut candidates))?;
+                if candidates.size > 0 {
+                    let all = std::slice::from_raw_parts(candidates.data.cast::<Candidate>(), candidates.size);
+                    drafted.distributions.push(all.to_vec());
+                }
+            }
+        }
+        if drafted.distributions.len() < drafted.tokens.len() {
+            drafted.distributions.clear();
+        }
+        Ok(())
     }
 
     /// Tells the drafters how many tokens of the last draft were right.
@@ -182,35 +261,69 @@ impl RawSpeculation {
         self.with(|handle| unsafe { sys::lsys_spec_seed(handle, slot.index() as i32, index) })
     }
 
-    /// Takes everything from a position on out of a memory, if there is that side.
+    /// Takes everything from a position on out of a memory, if there is that side. What a draft's context shares with the
+    /// target is taken out there.
     pub(crate) fn remove(&mut self, side: Side, slot: Slot, from: u32) -> crate::error::Result<()> {
-        self.side(side).map_or(Ok(()), |context| context.memory().remove(slot, from..))
+        self.own(side).map_or(Ok(()), |context| context.memory().remove(slot, from..))
     }
 
     /// Saves what `remove` cannot undo.
     pub(crate) fn checkpoint(&mut self, side: Side, slot: Slot, data: &mut Vec<u8>) -> crate::error::Result<()> {
-        self.side(side).map_or(Ok(()), |context| context.memory().checkpoint(slot, data))
+        self.own(side).map_or(Ok(()), |context| context.memory().checkpoint(slot, data))
     }
 
     /// Makes a slot hold what it held at the checkpoint, which was taken when it ended before position `end`.
     pub(crate) fn go_back(&mut self, side: Side, slot: Slot, data: &[u8], end: u32) -> crate::error::Result<()> {
-        self.side(side).map_or(Ok(()), |context| context.memory().go_back(slot, data, end))
+        self.own(side).map_or(Ok(()), |context| context.memory().go_back(slot, data, end))
     }
 
     /// Empties both memories; after a failure this makes the target usable again.
     pub(crate) fn clear(&mut self) -> crate::error::Result<()> {
-        self.target.memory().clear()?;
-        match self.draft.as_mut().filter(|draft| !draft.raw().shares_memory()) {
-            Some(draft) => draft.memory().clear(),
+        [Side::Target, Side::Draft].into_iter().try_for_each(|side| match self.own(side) {
+            Some(context) => context.memory().clear(),
             None => Ok(()),
-        }
+        })
     }
 
-    fn side(&mut self, side: Side) -> Option<&mut Context> {
+    /// A side whose memory is its own.
+    fn own(&mut self, side: Side) -> Option<&mut Context> {
         match side {
             Side::Target => Some(&mut self.target),
-            Side::Draft => self.draft.as_mut(),
+            Side::Draft => self.draft.as_mut().filter(|draft| !draft.raw().shares_memory()),
         }
+    }
+}
+
+/// Many slots side by side.
+#[allow(dead_code, reason = "for the engine of many slots, which is being made")]
+impl RawSpeculation {
+    /// `to` goes on as `from` would, as far as the drafters are concerned: for memories that are copied.
+    pub(crate) fn copy(&mut self, from: Slot, to: Slot) -> Result<(), Failed> {
+        // SAFETY: the handle is alive; the shim checks both slots.
+        self.with(|handle| unsafe { sys::lsys_spec_copy(handle, from.index() as i32, to.index() as i32) })
+    }
+
+    /// Makes `to` hold what `from` holds. There is nothing to do for a draft that shares the target's memory.
+    pub(crate) fn copy_memory(&mut self, side: Side, from: Slot, to: Slot) -> crate::error::Result<()> {
+        self.own(side).map_or(Ok(()), |context| context.memory().copy(from, to))
+    }
+
+    /// Empties both memories of a slot, and the drafters forget it.
+    pub(crate) fn clear_slot(&mut self, slot: Slot) -> crate::error::Result<()> {
+        self.remove(Side::Target, slot, 0)?;
+        self.remove(Side::Draft, slot, 0)?;
+        // Nothing but the slot can be refused here, and the target knows it.
+        let _ = self.forget(slot);
+        Ok(())
+    }
+
+    /// The first and last position a slot holds, or nothing if it is empty or there is no such side.
+    pub(crate) fn range(&mut self, side: Side, slot: Slot) -> crate::error::Result<Option<(u32, u32)>> {
+        let context = match side {
+            Side::Target => Some(&mut self.target),
+            Side::Draft => self.draft.as_mut(),
+        };
+        context.map_or(Ok(None), |context| context.memory().range(slot))
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::batch::Batch;
 use crate::context::Context;
 use crate::error::{DecodeError, Failure, Result};
-use crate::ffi::speculation::{RawSpeculation, Side};
+use crate::ffi::speculation::{DraftRequest, Drafted, Methods, RawSpeculation, Side};
 use crate::memory::Rollback;
 use crate::spec::Method;
 use crate::token::{Slot, Token};
@@ -113,9 +113,15 @@ impl Engine {
         if self.draft_rollback == Rollback::Checkpoint {
             save(&mut self.raw, Side::Draft, position, &mut self.checkpoints.draft).map_err(words)?;
         }
-        let method = self.raw.draft(SLOT, position, last, limit, draft)?;
+        let (methods, distributions) = (Methods::NONE, None);
+        let request = DraftRequest { slot: SLOT, position, last, limit, methods, distributions };
+        let mut drafted = [Drafted { tokens: std::mem::take(draft), ..Drafted::default() }];
+        let outcome = self.raw.draft(&[request], &mut drafted);
+        let [Drafted { tokens, by, .. }] = drafted;
+        *draft = tokens;
+        outcome?;
         self.draft_back_to(position, position).map_err(words)?;
-        Ok(method)
+        Ok(by)
     }
 
     /// To be called before a draft is decoded, the target's memory ending before `position`.
