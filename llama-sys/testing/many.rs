@@ -21,6 +21,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) micro_batch: u32,
     /// States that the target keeps for taking tokens back.
     pub(crate) snapshots: u32,
+    /// Drafts are drawn rather than the most probable ones.
+    pub(crate) probabilistic: bool,
 }
 
 /// A sequence, which waits for its slot if another one has it.
@@ -40,6 +42,8 @@ pub(crate) struct Sequence {
     pub(crate) limits: &'static [i32],
     /// Who may draft, as in a request.
     pub(crate) types: u32,
+    /// Temperature and seed, where drafts are drawn.
+    pub(crate) drawn: Option<(f32, u32)>,
     /// It is not computed, but a copy of the sequence of this index, made when the prompt of that one is known.
     pub(crate) copy_of: Option<usize>,
 }
@@ -112,6 +116,18 @@ pub(crate) struct Many {
     draft_full: bool,
 }
 
+impl Drop for Many {
+    fn drop(&mut self) {
+        // SAFETY: each was made by `new` or is null, and is freed once: what keeps addresses before what they are of.
+        unsafe {
+            sys::lsys_spec_free(self.spec);
+            sys::lsys_batch_free(self.batch);
+            sys::llama_free(self.draft);
+            sys::llama_free(self.target);
+        }
+    }
+}
+
 impl Many {
     pub(crate) fn new(setup: &Setup<'_>) -> Self {
         let mtp = setup.types.contains(&sys::LSYS_SPEC_DRAFT_MTP);
@@ -128,7 +144,7 @@ impl Many {
         });
         let mut rollback = [sys::LSYS_ROLLBACK_PARTIAL; 2];
         let mut draft = ptr::null_mut();
-        // SAFETY: the contexts live as long as the process, and all results are written to live variables.
+        // SAFETY: the contexts are alive until `drop`, and all results are written to live variables.
         unsafe { ok(sys::lsys_rollback_kind(target, &mut rollback[0])) };
         if mtp || setup.draft.is_some() {
             draft = context(setup.draft.map_or(model, load), |params| {
@@ -154,6 +170,7 @@ impl Many {
             (params.types, params.n_types) = (setup.types.as_ptr(), setup.types.len());
             (params.ctx_target, params.ctx_draft, params.n_seq) = (target, draft, setup.slots);
             params.draft_n_max = setup.draft_max as i32;
+            params.draft_probabilistic = setup.probabilistic;
             (params.ngram_mod_match, params.ngram_mod_min, params.ngram_mod_max) =
                 (8, 2, setup.draft_max.max(2) as i32);
             for map in [&mut params.ngram_simple, &mut params.ngram_map_k, &mut params.ngram_map_k4v] {
@@ -168,14 +185,29 @@ impl Many {
 
     /// Runs the sequences to their ends.
     pub(crate) fn run(&mut self, sequences: &[Sequence]) -> Vec<Trace> {
+        self.run_with(sequences, |_, _, _| {})
+    }
+
+    /// The same; tells `after` after each round the slots that generate and where their next token will stand.
+    pub(crate) fn run_with(&mut self, sequences: &[Sequence], after: impl Fn(&Self, usize, usize)) -> Vec<Trace> {
         let mut states: Vec<State<'_>> = sequences.iter().map(State::from).collect();
         for round in 0.. {
             if states.iter().all(|state| state.done) {
                 break;
             }
             self.round(&mut states, round);
+            let generating = states.iter().filter(|state| state.generates());
+            generating.for_each(|state| after(self, state.of.slot, state.position()));
         }
         states.into_iter().map(|state| state.trace).collect()
+    }
+
+    /// The last position that the draft holds of a sequence; -1: none.
+    pub(crate) fn draft_end(&self, slot: usize) -> i32 {
+        let (mut first, mut last) = (0, 0);
+        // SAFETY: the context is alive.
+        unsafe { ok(sys::lsys_memory_range(self.draft, slot as i32, &mut first, &mut last)) };
+        last
     }
 
     fn round(&mut self, states: &mut [State<'_>], round: usize) {
@@ -248,7 +280,9 @@ impl Many {
                     pos: state.position() as i32,
                     last: state.last() as i32,
                     types: state.of.types,
-                    ..Default::default()
+                    want_candidates: state.of.drawn.is_some(),
+                    temperature: state.of.drawn.unwrap_or_default().0,
+                    seed: state.of.drawn.unwrap_or_default().1,
                 });
             }
         }

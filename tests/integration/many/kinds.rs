@@ -60,6 +60,7 @@ impl Kind {
             unified: false,
             micro_batch: 512,
             snapshots: if self.snapshots { DRAFT_MAX } else { 0 },
+            probabilistic: false,
         }
     }
 }
@@ -123,6 +124,16 @@ fn heads() -> Vec<Kind> {
         Box::new(move |prompt, n| gemma4.text().continuation(prompt, n)),
     ));
     all
+}
+
+/// A draft model behind a lookup.
+pub(crate) fn lookup_and_model() -> Kind {
+    let target = Llama::target(1);
+    let (path, draft) = (target.cached().unwrap(), target.draft(0.8).cached().unwrap());
+    let text: Text = Box::new(move |prompt, n| target.continuation(prompt, n));
+    let mut kind = Kind::new("lookup and model", sys::LSYS_SPEC_DRAFT_SIMPLE, path, Some(draft), text);
+    kind.types.push(sys::LSYS_SPEC_NGRAM_SIMPLE);
+    kind.with_long_prompts()
 }
 
 /// Both memories go back by checkpoints.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod drafters;
 mod kinds;
 #[path = "../../../llama-sys/testing/many.rs"]
 mod many;

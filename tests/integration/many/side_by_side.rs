@@ -6,7 +6,7 @@ use crate::many::{Many, Sequence, Setup, Trace};
 /// Tokens of a sequence.
 const LENGTH: usize = 40;
 
-fn sequence(kind: &Kind, which: usize) -> Sequence {
+pub(crate) fn sequence(kind: &Kind, which: usize) -> Sequence {
     const LIMITS: [&[i32]; 4] = [&[-1], &[3, 0, 5, 1], &[2, 4], &[0, 0, -1, 0]];
     Sequence {
         slot: which,
@@ -17,6 +17,7 @@ fn sequence(kind: &Kind, which: usize) -> Sequence {
         length: LENGTH - which,
         limits: LIMITS[which],
         types: 0,
+        drawn: None,
         copy_of: None,
     }
 }
@@ -35,7 +36,7 @@ fn with_gaps(kind: &Kind) -> Vec<Sequence> {
 }
 
 /// Compares the sequences side by side with each of them alone, and with the text of the target.
-fn check(kind: &Kind, setup: &Setup<'_>, sequences: &[Sequence], drafts_too: bool) {
+pub(crate) fn check(kind: &Kind, setup: &Setup<'_>, sequences: &[Sequence], drafts_too: bool) {
     let together = Many::new(setup).run(sequences);
     for (sequence, trace) in sequences.iter().zip(&together) {
         let about = format!("{}, {sequence:?}, {setup:?}", kind.name);
@@ -100,6 +101,28 @@ fn hybrids_in_tiny_micro_batches() {
     for micro_batch in [7, 8, 13] {
         check_all(hybrids(), |setup| setup.micro_batch = micro_batch, staggered);
         check_all(hybrids(), |setup| setup.micro_batch = micro_batch, with_gaps);
+    }
+}
+
+/// Each sequence has random numbers of its own.
+#[test]
+fn drawn_drafts() {
+    let kinds = || {
+        let draws = ["draft-simple", "dflash2", "mtp of a hybrid", "mtp chained", "assistant"];
+        kinds::models().into_iter().filter(|kind| draws.contains(&kind.name)).collect()
+    };
+    let drawn = |kind: &Kind| {
+        let seeded = |sequence: Sequence| Sequence { drawn: Some((20.0, sequence.slot as u32)), ..sequence };
+        staggered(kind).into_iter().map(seeded).collect::<Vec<_>>()
+    };
+    check_all(kinds(), |setup| setup.probabilistic = true, drawn);
+    for kind in kinds() {
+        let setup = Setup { probabilistic: true, ..kind.setup() };
+        let [cold, hot] = [0.0, 20.0].map(|temperature| {
+            let sequences = [Sequence { drawn: Some((temperature, 7)), ..sequence(&kind, 0) }];
+            Many::new(&setup).run(&sequences).remove(0)
+        });
+        assert_ne!(cold.drafts, hot.drafts, "{}", kind.name);
     }
 }
 
