@@ -49,6 +49,10 @@ void take(lsys_spec & spec, llama_seq_id seq, common_speculative_impl & drafter)
         if (asked.result_q != nullptr && asked.result_q->size() > draft.size()) {
             asked.result_q->resize(draft.size());
         }
+        spec.sequences[seq].cut = true;
+        if (auto * const mod = dynamic_cast<mod_drafter *>(&drafter)) {
+            mod->sinfos[seq].n_draft_last = draft.size(); // it judges itself by the share that was right
+        }
     }
     asked.drafting             = false;
     spec.inner->impl_last[seq] = &drafter;
@@ -165,6 +169,20 @@ void lsys::drafters::draft(lsys_spec & spec) {
     }
     for (const llama_seq_id seq : open) {
         spec.inner->dparams[seq].drafting = false;
+    }
+}
+
+void lsys::drafters::accept(lsys_spec & spec, llama_seq_id seq, size_t n_accepted) {
+    const lsys_spec::sequence & one = spec.sequences[seq];
+    if (auto * const maps = dynamic_cast<map_drafter *>(spec.inner->impl_last[seq]); maps != nullptr && one.cut && n_accepted == one.draft.size()) {
+        // A map never drafts more than was accepted of its last draft, and would keep to the limit of this one.
+        maps->config[seq].last_draft_created = false;
+    }
+    common_speculative_accept(spec.inner.get(), seq, (uint16_t) n_accepted);
+    if (auto * const eagle3 = find<eagle3_drafter>(spec); eagle3 != nullptr && eagle3->pending_pos_last[seq] >= 0) {
+        // process() paired the last state that is kept with the token that was rejected after it. A draft would write the pair
+        // anew; without one the next process() does, but only where there is none.
+        llama_memory_seq_rm(llama_get_memory(spec.draft), seq, eagle3->pending_pos_last[seq], -1);
     }
 }
 

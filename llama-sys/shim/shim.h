@@ -314,7 +314,7 @@ typedef struct lsys_spec_params {
     int32_t draft_n_max;
     int32_t draft_n_min;
     float   draft_p_min;
-    bool    draft_backend_sampling;
+    bool    draft_backend_sampling; /* on the device; of several sequences only for next-token heads */
     bool    draft_probabilistic; /* draw drafts and give their distributions; else the most probable token */
 
     int32_t ngram_mod_match;

@@ -100,6 +100,14 @@ void settle(lsys_spec & spec, llama_seq_id seq) {
     one.from = kept == 0 ? LSYS_SPEC_NONE : from;
 }
 
+// EAGLE-3 and block drafts decode in turn with a graph of other shape, so each time the memory of the samplers' graph is laid
+// out anew. It is laid out for the sequences that draft just then, and kept when others do, whose results then overwrite each
+// other: drafts would be those of other sequences. The graphs of next-token heads keep the layout for all sequences.
+bool samples_on_device(const lsys_spec_params & params) {
+    const auto last = params.types + params.n_types;
+    return params.n_seq == 1 || std::find(params.types, last, LSYS_SPEC_DRAFT_MTP) != last;
+}
+
 common_params_speculative convert(const lsys_spec_params & from) {
     common_params_speculative to;
     to.types.clear();
@@ -111,7 +119,7 @@ common_params_speculative convert(const lsys_spec_params & from) {
     to.draft.n_max            = from.draft_n_max;
     to.draft.n_min            = from.draft_n_min;
     to.draft.p_min            = from.draft_p_min;
-    to.draft.backend_sampling = from.draft_backend_sampling;
+    to.draft.backend_sampling = from.draft_backend_sampling && samples_on_device(from);
     to.draft.probabilistic    = from.draft_probabilistic;
     to.ngram_mod.n_match      = from.ngram_mod_match;
     to.ngram_mod.n_min        = from.ngram_mod_min;
@@ -384,7 +392,7 @@ lsys_status lsys_spec_accept(lsys_spec * spec, llama_seq_id seq, size_t n_accept
         }
         if (one.open > 0) {
             one.open = 0;
-            common_speculative_accept(spec->inner.get(), seq, (uint16_t) n_accepted);
+            lsys::drafters::accept(*spec, seq, n_accepted);
         }
         return LSYS_OK;
     });

@@ -10,6 +10,7 @@ struct lsys_spec {
         llama_tokens history; // what is in the target's memory
         llama_tokens draft;   // the last one, possibly cut
         size_t       open = 0; // its tokens that were not yet accepted or rejected
+        bool         cut  = false; // it was longer than asked for
 
         std::vector<std::vector<llama_token_data>> candidates; // for each drafted token, or none at all
 
@@ -21,6 +22,7 @@ struct lsys_spec {
             draft.clear();
             candidates.clear();
             open = 0;
+            cut  = false;
             from = LSYS_SPEC_NONE;
         }
     };
@@ -53,6 +55,9 @@ void copy(lsys_spec & spec, llama_seq_id from, llama_seq_id to);
 
 // Asks the drafters in their order, each for the sequences that are to draft, allow it and have no draft yet.
 void draft(lsys_spec & spec);
+
+// Tells them how much of the draft was right.
+void accept(lsys_spec & spec, llama_seq_id seq, size_t n_accepted);
 
 // Next-token heads are among them, which pair a token with the hidden state before it.
 bool        reads_hidden(const lsys_spec & spec);
