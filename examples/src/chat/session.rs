@@ -131,8 +131,8 @@ impl Session {
     pub fn stats(&self) -> String {
         let (total, seconds) = (&self.total, |time: std::time::Duration| time.as_secs_f64());
         let mut lines = format!("{} answers: {total}", self.answers);
-        for (method, drafted, accepted) in &total.per_method {
-            lines += &format!("\n{method}: {accepted} of {drafted} drafted tokens accepted");
+        for (source, drafted, accepted) in &total.per_source {
+            lines += &format!("\n{source}: {accepted} of {drafted} drafted tokens accepted");
         }
         lines += &format!(
             "\nprompts: {} tokens, {} of them still known from before; {:.1} s to read the others",

@@ -176,7 +176,7 @@ impl<'g> Generation<'g> {
         let sampling = round.elapsed();
 
         if let Some(method) = by {
-            self.stats.count_draft(method, drafted, accepted);
+            self.stats.count_draft(Source::Drafted(method), drafted, accepted);
             let told = self.generator.engine.accept(accepted);
             told.unwrap_or_else(|failure| self.generator.stop_speculating("the drafter refused the outcome", &failure));
         }

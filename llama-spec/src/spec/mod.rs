@@ -22,18 +22,21 @@ mod auto;
 mod builder;
 mod cache;
 mod config;
+mod histogram;
 mod method;
 mod stats;
 
 pub use auto::Requested;
 pub use builder::SpecBuilder;
 pub use config::{DraftModelSettings, NgramCacheSettings, NgramMapSettings, NgramModSettings, SpecConfig};
+pub use histogram::Histogram;
 pub use method::Method;
 pub use stats::Stats;
 
 pub(crate) use cache::check_cache;
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// What speculation came to: what was asked for, what is in force, and why if they differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,11 +57,32 @@ impl Speculation {
 }
 
 /// Where a token came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
     /// Computed by the target.
     Target,
     /// Drafted by this method and accepted by the target.
     Drafted(Method),
+    /// Drafted by the engine's own drafter with this number, in the order in which they were added, and accepted by the
+    /// target.
+    Custom(u8),
+}
+
+impl Source {
+    /// Whether a drafter proposed it.
+    pub const fn is_draft(self) -> bool {
+        !matches!(self, Self::Target)
+    }
+}
+
+impl fmt::Display for Source {
+    /// `target`, the name of the method, or `custom-` and the number.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Target => f.pad("target"),
+            Self::Drafted(method) => f.pad(method.name()),
+            Self::Custom(number) => f.pad(&format!("custom-{number}")),
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! What speculation brought, in numbers.
 
-use super::Method;
+use super::{Histogram, Source};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -27,8 +27,19 @@ pub struct Stats {
     pub drafted_per_position: Vec<u64>,
     /// Drafted tokens accepted at each position.
     pub accepted_per_position: Vec<u64>,
-    /// By method: (tokens drafted, tokens accepted).
-    pub per_method: Vec<(Method, u64, u64)>,
+    /// By who drafted: (tokens drafted, tokens accepted).
+    pub per_source: Vec<(Source, u64, u64)>,
+    /// By who drafted, for each position: (tokens drafted, tokens accepted). Where a source's tokens are hardly accepted any
+    /// more, its drafts are too long.
+    pub per_source_and_position: Vec<(Source, Vec<(u64, u64)>)>,
+    /// Drafts that were lost because a drafter failed. The text is the same without them.
+    pub failures: u64,
+    /// Time spent waiting to be started.
+    pub queue: Duration,
+    /// Time from the request to its first token, the wait included; of several added up, the longest.
+    pub time_to_first_token: Option<Duration>,
+    /// Times between a token and the next, as the reader sees them: tokens accepted together come at once.
+    pub inter_token: Histogram,
     /// Time to compute the prompt.
     pub prefill: Duration,
     /// Time the drafters took, to draft and to follow the target.
@@ -70,8 +81,26 @@ impl Stats {
         ratio((self.prompt_tokens - self.cached_tokens.min(self.prompt_tokens)) as f64, self.prefill.as_secs_f64())
     }
 
+    /// Drafted tokens that the target did not accept.
+    pub fn rejected(&self) -> u64 {
+        self.drafted.saturating_sub(self.accepted)
+    }
+
+    /// How many times as fast as without speculation it was, if the target alone takes `plain_token` for a token: the time
+    /// that all tokens would have taken alone, by the time they took. Below 1, speculation costs more than it brings.
+    pub fn speedup(&self, plain_token: Duration) -> Option<f64> {
+        ratio(self.generated_tokens as f64 * plain_token.as_secs_f64(), self.generation.as_secs_f64())
+    }
+
+    /// For each position of the drafts of this source, the share of the tokens there that were accepted.
+    pub fn acceptance_of(&self, source: Source) -> Vec<f64> {
+        let known = self.per_source_and_position.iter().find(|(known, _)| *known == source);
+        let counts = known.map(|(_, counts)| counts.as_slice()).unwrap_or_default();
+        counts.iter().map(|(drafted, accepted)| ratio(*accepted as f64, *drafted as f64).unwrap_or(0.0)).collect()
+    }
+
     /// Notes a round with a draft of `drafted` tokens, of which the first `accepted` were right.
-    pub(crate) fn count_draft(&mut self, method: Method, drafted: usize, accepted: usize) {
+    pub(crate) fn count_draft(&mut self, source: Source, drafted: usize, accepted: usize) {
         self.drafts += 1;
         self.drafted += drafted as u64;
         self.accepted += accepted as u64;
@@ -81,39 +110,71 @@ impl Stats {
         }
         self.drafted_per_position[..drafted].iter_mut().for_each(|count| *count += 1);
         self.accepted_per_position[..accepted].iter_mut().for_each(|count| *count += 1);
-        self.add_method(method, drafted as u64, accepted as u64);
+        self.add_source(source, drafted as u64, accepted as u64);
+        let positions = self.positions_of(source, drafted);
+        positions.iter_mut().take(drafted).for_each(|(drafted, _)| *drafted += 1);
+        positions.iter_mut().take(accepted).for_each(|(_, accepted)| *accepted += 1);
     }
 
-    fn add_method(&mut self, method: Method, drafted: u64, accepted: u64) {
-        match self.per_method.iter_mut().find(|(known, _, _)| *known == method) {
-            Some(entry) => (entry.1, entry.2) = (entry.1 + drafted, entry.2 + accepted),
-            None => self.per_method.push((method, drafted, accepted)),
+    fn add_source(&mut self, source: Source, drafted: u64, accepted: u64) {
+        match self.per_source.iter_mut().find(|(known, _, _)| *known == source) {
+            Some(entry) => (entry.1, entry.2) = (entry.1.saturating_add(drafted), entry.2.saturating_add(accepted)),
+            None => self.per_source.push((source, drafted, accepted)),
         }
+    }
+
+    /// The counts of a source, of at least this many positions.
+    fn positions_of(&mut self, source: Source, positions: usize) -> &mut [(u64, u64)] {
+        let all = &mut self.per_source_and_position;
+        let index = all.iter().position(|(known, _)| *known == source).unwrap_or_else(|| {
+            all.push((source, Vec::new()));
+            all.len() - 1
+        });
+        let counts = &mut all[index].1;
+        counts.resize(counts.len().max(positions), (0, 0));
+        counts
     }
 
     /// Adds the numbers of another generation.
     pub fn add(&mut self, other: &Self) {
-        self.prompt_tokens += other.prompt_tokens;
-        self.cached_tokens += other.cached_tokens;
-        self.generated_tokens += other.generated_tokens;
-        self.rounds += other.rounds;
-        self.drafts += other.drafts;
-        self.drafted += other.drafted;
-        self.accepted += other.accepted;
+        for (mine, other) in [
+            (&mut self.prompt_tokens, other.prompt_tokens),
+            (&mut self.cached_tokens, other.cached_tokens),
+            (&mut self.generated_tokens, other.generated_tokens),
+            (&mut self.rounds, other.rounds),
+            (&mut self.drafts, other.drafts),
+            (&mut self.drafted, other.drafted),
+            (&mut self.accepted, other.accepted),
+            (&mut self.failures, other.failures),
+        ] {
+            *mine = mine.saturating_add(other);
+        }
         for (mine, others) in [
             (&mut self.drafted_per_position, &other.drafted_per_position),
             (&mut self.accepted_per_position, &other.accepted_per_position),
         ] {
             mine.resize(mine.len().max(others.len()), 0);
-            mine.iter_mut().zip(others).for_each(|(mine, other)| *mine += other);
+            mine.iter_mut().zip(others).for_each(|(mine, other)| *mine = mine.saturating_add(*other));
         }
-        other.per_method.iter().for_each(|(method, drafted, accepted)| self.add_method(*method, *drafted, *accepted));
-        self.prefill += other.prefill;
-        self.draft += other.draft;
-        self.verify += other.verify;
-        self.sample += other.sample;
-        self.rollback += other.rollback;
-        self.generation += other.generation;
+        other.per_source.iter().for_each(|(source, drafted, accepted)| self.add_source(*source, *drafted, *accepted));
+        for (source, others) in &other.per_source_and_position {
+            for (mine, other) in self.positions_of(*source, others.len()).iter_mut().zip(others) {
+                *mine = (mine.0.saturating_add(other.0), mine.1.saturating_add(other.1));
+            }
+        }
+        for (mine, other) in [
+            (&mut self.queue, other.queue),
+            (&mut self.prefill, other.prefill),
+            (&mut self.draft, other.draft),
+            (&mut self.verify, other.verify),
+            (&mut self.sample, other.sample),
+            (&mut self.rollback, other.rollback),
+            (&mut self.generation, other.generation),
+        ] {
+            *mine = mine.saturating_add(other);
+        }
+        self.time_to_first_token = self.time_to_first_token.max(other.time_to_first_token);
+        self.inter_token.add(&other.inter_token);
     }
 }
 
@@ -145,30 +206,48 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::Method;
     use proptest::prelude::*;
+
+    const SOURCES: [Source; 3] =
+        [Source::Drafted(Method::NgramMod), Source::Drafted(Method::DraftSimple), Source::Custom(1)];
 
     proptest! {
         /// However the rounds fall, the numbers fit together, and adding parts gives the whole.
         #[test]
         fn counts_are_consistent(rounds in proptest::collection::vec((1usize..9, 0usize..9, 0usize..3), 0..50), cut in 0usize..50) {
-            let method = |index: usize| Method::ALL[index];
             let all = |rounds: &[(usize, usize, usize)]| {
                 let mut stats = Stats::default();
-                rounds.iter().for_each(|(drafted, accepted, by)| stats.count_draft(method(*by), *drafted, (*accepted).min(*drafted)));
+                for (drafted, accepted, by) in rounds {
+                    stats.count_draft(SOURCES[*by], *drafted, (*accepted).min(*drafted));
+                    let duration = Duration::from_millis(*drafted as u64);
+                    stats.time_to_first_token = stats.time_to_first_token.max(Some(duration));
+                    stats.inter_token.record(duration);
+                    stats.queue += duration;
+                    stats.failures += *accepted as u64;
+                }
                 stats
             };
             let stats = all(&rounds);
             prop_assert_eq!(stats.drafted_per_position.iter().sum::<u64>(), stats.drafted);
             prop_assert_eq!(stats.accepted_per_position.iter().sum::<u64>(), stats.accepted);
-            prop_assert_eq!(stats.per_method.iter().map(|(_, drafted, _)| drafted).sum::<u64>(), stats.drafted);
+            prop_assert_eq!(stats.rejected() + stats.accepted, stats.drafted);
+            prop_assert_eq!(stats.per_source.iter().map(|(_, drafted, _)| drafted).sum::<u64>(), stats.drafted);
+            for ((source, drafted, accepted), (same, positions)) in stats.per_source.iter().zip(&stats.per_source_and_position) {
+                prop_assert_eq!(source, same);
+                prop_assert_eq!(positions.iter().map(|counts| counts.0).sum::<u64>(), *drafted);
+                prop_assert_eq!(positions.iter().map(|counts| counts.1).sum::<u64>(), *accepted);
+            }
             prop_assert!(stats.accepted_per_position.windows(2).all(|pair| pair[0] >= pair[1]));
             prop_assert!(stats.acceptance_per_position().iter().all(|share| (0.0..=1.0).contains(share)));
             let cut = cut.min(rounds.len());
             let mut sum = all(&rounds[..cut]);
             sum.add(&all(&rounds[cut..]));
-            sum.per_method.sort();
+            sum.per_source.sort();
+            sum.per_source_and_position.sort();
             let mut whole = stats;
-            whole.per_method.sort();
+            whole.per_source.sort();
+            whole.per_source_and_position.sort();
             prop_assert_eq!(sum, whole);
         }
     }
@@ -180,6 +259,33 @@ mod tests {
             (stats.acceptance_rate(), stats.mean_accepted_length(), stats.tokens_per_second()),
             (None, None, None)
         );
+        assert_eq!(stats.speedup(Duration::from_millis(1)), None);
         assert_eq!(stats.to_string(), "0 tokens, nothing drafted");
+    }
+
+    #[test]
+    fn a_speedup_compares_with_the_target_alone() {
+        let generation = Duration::from_secs(2);
+        let stats = Stats { generated_tokens: 100, generation, ..Stats::default() };
+        assert_eq!(stats.speedup(Duration::from_millis(50)), Some(2.5));
+        assert_eq!(stats.speedup(Duration::from_millis(10)), Some(0.5));
+    }
+
+    #[test]
+    fn each_source_has_its_own_positions() {
+        let mut stats = Stats::default();
+        stats.count_draft(SOURCES[0], 2, 1);
+        stats.count_draft(SOURCES[0], 1, 1);
+        stats.count_draft(SOURCES[2], 3, 0);
+        assert_eq!(stats.acceptance_of(SOURCES[0]), [1.0, 0.0]);
+        assert_eq!(stats.acceptance_of(SOURCES[2]), [0.0; 3]);
+        assert_eq!(stats.acceptance_of(SOURCES[1]), [0.0; 0]);
+    }
+
+    #[test]
+    fn adding_the_largest_numbers_does_not_overflow() {
+        let mut stats = Stats { drafted: u64::MAX, generation: Duration::MAX, ..Stats::default() };
+        stats.add(&stats.clone());
+        assert_eq!((stats.drafted, stats.generation), (u64::MAX, Duration::MAX));
     }
 }
