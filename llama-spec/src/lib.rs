@@ -6,6 +6,7 @@ pub mod chat;
 pub mod compat;
 pub mod context;
 mod devices;
+pub mod engine;
 pub mod error;
 mod ffi;
 pub mod file;
