@@ -12,6 +12,7 @@ mod ffi;
 pub mod file;
 pub mod generate;
 mod gguf;
+pub mod isolate;
 pub mod memory;
 pub mod model;
 pub mod options;
