@@ -56,7 +56,7 @@ enum Phase {
 impl Shared {
     pub(super) fn new(queue: usize, runner: &Runner) -> Self {
         let inbox = Inbox { waiting: Queue::new(queue), saves: Vec::new(), phase: Phase::Running, idle: true };
-        let published = Mutex::new(snapshot(runner, None, 0, 0));
+        let published = Mutex::new(snapshot(runner, None, 0));
         Self { inbox: Mutex::new(inbox), changed: Condvar::new(), published, refused: AtomicU64::new(0) }
     }
 
@@ -202,6 +202,7 @@ impl Worker<'_> {
         inbox.saves.clear();
         inbox.idle = true;
         drop(inbox);
+        self.runner.tell_ends();
         let given_up = self.runner.take_jobs().into_iter().chain(waiting);
         for mut job in given_up {
             job.take_siblings().into_iter().for_each(|sibling| sibling.answer.fail(error(&phase)));
@@ -219,8 +220,9 @@ impl Worker<'_> {
                 self.runner.step()?;
             }
             let now = Instant::now();
-            if self.runner.is_idle() || now - published >= PUBLISH {
+            if self.runner.has_ends() || now - published >= PUBLISH {
                 self.publish(waiting);
+                self.runner.tell_ends();
                 published = now;
             }
         }
@@ -243,6 +245,7 @@ impl Worker<'_> {
                 drop(inbox);
                 late.into_iter().for_each(|job| self.runner.finish_waiting(job, StopReason::Deadline));
                 unwanted.into_iter().for_each(|job| self.runner.finish_waiting(job, StopReason::Cancelled));
+                self.runner.tell_ends();
                 for save in saves {
                     let saved = self.save(save.id);
                     // Who asked may have gone.
@@ -275,6 +278,7 @@ impl Worker<'_> {
             }
             inbox.idle = true;
             self.publish(0);
+            self.runner.tell_ends();
             shared.changed.notify_all();
             inbox = shared.changed.wait(inbox).unwrap_or_else(PoisonError::into_inner);
         }
@@ -289,7 +293,7 @@ impl Worker<'_> {
     }
 
     fn publish(&self, waiting: usize) {
-        self.shared.publish(snapshot(&self.runner, self.plain_token, waiting, 0));
+        self.shared.publish(snapshot(&self.runner, self.plain_token, waiting));
     }
 }
 
@@ -306,7 +310,7 @@ fn words(panic: &(dyn std::any::Any + Send)) -> String {
     format!("a fault in the engine: {}", text.as_deref().unwrap_or("panic"))
 }
 
-fn snapshot(runner: &Runner, plain_token: Option<Duration>, queued: usize, refused: u64) -> EngineStats {
+fn snapshot(runner: &Runner, plain_token: Option<Duration>, queued: usize) -> EngineStats {
     let counts = runner.counts();
     let slots =
         runner.seats().map(|(busy, tokens, stats)| SlotStats { busy, tokens: tokens as u64, stats: stats.clone() });
@@ -319,8 +323,11 @@ fn snapshot(runner: &Runner, plain_token: Option<Duration>, queued: usize, refus
         cancelled: counts.cancelled,
         expired: counts.expired,
         failed: counts.failed,
-        refused,
         preempted: counts.preempted,
+        decodes: counts.decodes,
+        decoded_slots: counts.decoded_slots,
+        queue_times: counts.queue_times.clone(),
+        times_to_first_token: counts.times_to_first_token.clone(),
         plain_token,
         speculation: runner.speculation(),
         ..EngineStats::default()

@@ -140,12 +140,6 @@ impl RawSpeculation {
         Ok(Self { handle: Some(handle), draft, target })
     }
 
-    /// Gives drafting up: from now on the target decodes alone.
-    pub(crate) fn stop(&mut self) {
-        self.handle = None;
-        self.draft = None;
-    }
-
     pub(crate) fn is_plain(&self) -> bool {
         self.handle.is_none()
     }

@@ -53,6 +53,7 @@ impl<'g> Generation<'g> {
             Some(job) => runner.start(job).map(drop),
             None => runner.step(),
         };
+        self.generator.runner.tell_ends();
         self.generator.speculation = self.generator.runner.speculation();
         if let Err(broken) = done {
             self.generator.broken = true;
@@ -89,6 +90,7 @@ impl Drop for Generation<'_> {
     fn drop(&mut self) {
         if self.waiting.is_none() {
             self.generator.runner.cancel(0);
+            self.generator.runner.tell_ends();
             let stats = self.stats().clone();
             self.generator.stats.add(&stats);
         }

@@ -20,9 +20,7 @@ impl Runner {
     }
 
     fn start_in(&mut self, index: usize, mut job: Job) -> Result<(), Broken> {
-        job.note_start(Instant::now());
-        let Job { drafting, tokens, .. } = &mut job;
-        drafting.begin(tokens);
+        self.note_start(&mut job);
         self.clock += 1;
         let seat = &mut self.slots[index];
         seat.used = self.clock;
@@ -52,6 +50,17 @@ impl Runner {
             }
         }
         Ok(())
+    }
+
+    /// Notes that a job gets a slot, and tells its drafters.
+    fn note_start(&mut self, job: &mut Job) {
+        let first = job.times.started.is_none();
+        job.note_start(Instant::now());
+        if first {
+            self.counts.queue_times.record(job.stats.queue);
+        }
+        let Job { drafting, tokens, .. } = job;
+        drafting.begin(tokens);
     }
 
     /// How many tokens of a prompt need not be computed, as it is now.
@@ -125,9 +134,7 @@ impl Runner {
                 continue;
             };
             self.copy(index, free)?;
-            sibling.note_start(Instant::now());
-            let Job { drafting, tokens, .. } = &mut sibling;
-            drafting.begin(tokens);
+            self.note_start(&mut sibling);
             sibling.stats.cached_tokens = self.slots[free].history.len() as u64;
             self.clock += 1;
             let seat = &mut self.slots[free];

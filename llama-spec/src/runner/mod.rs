@@ -32,10 +32,10 @@ pub(crate) use machine::Machine;
 pub(crate) use setup::Setup;
 
 use crate::context::Context;
-use crate::error::{DecodeError, Failure};
+use crate::error::{DecodeError, Error, Failure};
 use crate::generate::{Event, StopReason};
 use crate::model::Model;
-use crate::spec::{Factory, SpecConfig, Speculation, Stats};
+use crate::spec::{Factory, Histogram, SpecConfig, Speculation, Stats};
 use crate::token::{Slot, Token};
 use round::Buffers;
 use std::time::Instant;
@@ -57,6 +57,8 @@ pub(crate) struct Runner {
     rows: usize,
     /// Jobs that lost their slot, or never got one: they go on when one is free.
     returned: Vec<Job>,
+    /// Texts that are over and whose owners have not been told.
+    ended: Vec<Ended>,
     /// Which slot's prompt was computed last.
     turn: usize,
     /// Counts the texts that were started.
@@ -67,14 +69,26 @@ pub(crate) struct Runner {
     counts: Counts,
 }
 
+/// A text that is over.
+#[derive(Debug)]
+struct Ended {
+    answer: Answer,
+    how: Result<(StopReason, Stats), Error>,
+}
+
 /// What became of the texts.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) finished: u64,
     pub(crate) cancelled: u64,
     pub(crate) expired: u64,
     pub(crate) failed: u64,
     pub(crate) preempted: u64,
+    /// Rounds, and the slots in them.
+    pub(crate) decodes: u64,
+    pub(crate) decoded_slots: u64,
+    pub(crate) queue_times: Histogram,
+    pub(crate) times_to_first_token: Histogram,
 }
 
 /// A slot and who sits in it.
@@ -146,8 +160,8 @@ impl Runner {
         &self.total
     }
 
-    pub(crate) fn counts(&self) -> Counts {
-        self.counts
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.counts
     }
 
     /// For each slot: whether a text is being generated in it, the tokens it holds, and the numbers of that or the last text.
@@ -213,9 +227,9 @@ impl Runner {
 
     /// Ends the text of a slot.
     fn finish(&mut self, index: usize, reason: StopReason) {
-        let Some(job) = self.leave(index) else { return };
-        self.count_end(&job, reason);
-        job.answer.finish(reason, job.stats);
+        if let Some(job) = self.leave(index) {
+            self.end(job, reason);
+        }
     }
 
     /// Ends a text that is in no slot.
@@ -223,11 +237,10 @@ impl Runner {
         for sibling in job.take_siblings() {
             self.finish_waiting(sibling, reason);
         }
-        self.count_end(&job, reason);
-        job.answer.finish(reason, job.stats);
+        self.end(job, reason);
     }
 
-    fn count_end(&mut self, job: &Job, reason: StopReason) {
+    fn end(&mut self, job: Job, reason: StopReason) {
         match reason {
             StopReason::Cancelled => self.counts.cancelled += 1,
             StopReason::Deadline => self.counts.expired += 1,
@@ -237,14 +250,30 @@ impl Runner {
         job.span.in_scope(|| {
             tracing::debug!(%reason, generated = stats.generated_tokens, drafted = stats.drafted, accepted = stats.accepted, "finished");
         });
+        self.ended.push(Ended { answer: job.answer, how: Ok((reason, job.stats)) });
+    }
+
+    /// Tells the owners of the texts that are over. By then whoever looks at numbers should see them in there.
+    pub(crate) fn tell_ends(&mut self) {
+        for ended in self.ended.drain(..) {
+            match ended.how {
+                Ok((reason, stats)) => ended.answer.finish(reason, stats),
+                Err(error) => ended.answer.fail(error),
+            }
+        }
+    }
+
+    /// Whether a text is over whose owner has not been told.
+    pub(crate) fn has_ends(&self) -> bool {
+        !self.ended.is_empty()
     }
 
     /// Ends the text of a slot with an error.
-    fn fail(&mut self, index: usize, error: crate::error::Error) {
+    fn fail(&mut self, index: usize, error: Error) {
         if let Some(job) = self.leave(index) {
             self.counts.failed += 1;
             job.span.in_scope(|| tracing::warn!(%error, "failed"));
-            job.answer.fail(error);
+            self.ended.push(Ended { answer: job.answer, how: Err(error) });
         }
     }
 

@@ -337,6 +337,8 @@ impl Runner {
         };
         times(&mut self.total);
         self.total.generation += marks.ended;
+        self.counts.decodes += 1;
+        self.counts.decoded_slots += parts.len() as u64;
         for part in parts {
             let Some(job) = &mut self.slots[part.index].job else { continue };
             times(&mut job.stats);
@@ -365,7 +367,7 @@ impl Runner {
     }
 
     fn report_part(&mut self, part: &Part, now: Instant) -> Option<StopReason> {
-        let Self { machine, slots, total, .. } = self;
+        let Self { machine, slots, total, counts, .. } = self;
         let job = slots[part.index].job.as_mut()?;
         let (before, accepted) = (job.answer.generated(), part.accepted());
         let mut reason = None;
@@ -384,6 +386,9 @@ impl Runner {
         job.stats.generated_tokens += count as u64;
         total.generated_tokens += count as u64;
         if count > 0 {
+            if job.times.last_token.is_none() {
+                counts.times_to_first_token.record(now - job.times.submitted);
+            }
             job.note_tokens(count, now);
         }
         reason

@@ -66,6 +66,7 @@ impl Setup {
             customs: self.customs.clone(),
             rows,
             returned: Vec::new(),
+            ended: Vec::new(),
             turn: 0,
             clock: 0,
             buffers: Buffers::default(),
