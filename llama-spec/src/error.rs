@@ -120,6 +120,12 @@ pub enum Error {
         /// llama.cpp's reason.
         failure: Failure,
     },
+    /// A row of logits holds NaN or infinity, or nothing above minus infinity: the model's file is broken, or what computed it.
+    #[error("the model gave logits that are no numbers: {failure}")]
+    NotFinite {
+        /// Which row it was.
+        failure: Failure,
+    },
     /// A chat template could not be used, or an answer does not have its form.
     #[error("chat template: {failure}")]
     Chat {

@@ -111,7 +111,8 @@ facts::facts() {
            F(dry_base) F(dry_allowed_length) F(dry_penalty_last_n) F(adaptive_target) F(adaptive_decay) F(mirostat) F(mirostat_tau) F(mirostat_eta)
            F(top_n_sigma) F(ignore_eos) F(grammar_lazy) F(stages) F(n_stages) F(dry_breakers) F(n_dry_breakers) F(logit_bias) F(n_logit_bias)
            F(grammar_kind) F(grammar) F(triggers) F(n_triggers) F(preserved_tokens) F(n_preserved_tokens) F(generation_prompt) F(reasoning_budget)
-           F(reasoning_start) F(reasoning_ends) F(n_reasoning_ends) F(reasoning_forced))
+           F(reasoning_start) F(reasoning_ends) F(n_reasoning_ends) F(reasoning_forced) F(min_tokens))
+    STRUCT(lsys_sampler_counts, F(draws) F(rejection_steps) F(prompt) F(generated) F(in_order))
     STRUCT(lsys_candidates, F(data) F(size))
     STRUCT(lsys_ngram_map_params, F(size_n) F(size_m) F(min_hits))
     STRUCT(lsys_spec_params,

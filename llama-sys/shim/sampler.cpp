@@ -9,11 +9,13 @@
 #undef ring_buffer
 
 #include "distribution.h"
+#include "ledger.h"
 #include "sampler_params.h"
 
 struct lsys_sampler {
     common_sampler_ptr inner;
     int32_t            n_vocab = 0;
+    lsys::ledger *     ledger  = nullptr; // in the chain, which owns it
 
     // As they were made, for a reset; null when there is none.
     llama_sampler * grammar_at_start = nullptr;
@@ -30,6 +32,9 @@ struct lsys_sampler {
 };
 
 namespace {
+
+// More would take seconds.
+constexpr uint64_t MAX_SKIPPED = 1 << 28;
 
 lsys_status check_row(const lsys_sampler & sampler, llama_context * ctx, int32_t index, bool * sampled_on_device) {
     if (ctx == nullptr || index < 0 || (uint32_t) index >= llama_n_batch(ctx)) {
@@ -72,8 +77,7 @@ lsys_status sample(lsys_sampler & sampler, llama_context * ctx, int32_t index, b
     if (!on_device) {
         const bool chosen = candidates.selected >= 0 && (size_t) candidates.selected < candidates.size;
         if (!chosen || !(candidates.data[candidates.selected].logit > -INFINITY) || std::isnan(candidates.data[candidates.selected].p)) {
-            lsys::note("no candidate is left for entry %d: biases, grammar and reasoning budget rule out all of them", index);
-            return LSYS_NOT_FINITE;
+            return lsys::fail("no candidate is left for entry %d: biases, grammar and reasoning budget rule out all of them", index);
         }
     }
     sampler.sampled = true;
@@ -83,6 +87,7 @@ lsys_status sample(lsys_sampler & sampler, llama_context * ctx, int32_t index, b
 void accept(lsys_sampler & sampler, llama_token token, bool generated) {
     sampler.broken = true;
     common_sampler_accept(sampler.inner.get(), token, generated);
+    sampler.ledger->note_accepted(generated);
     sampler.broken = false;
 }
 
@@ -120,6 +125,17 @@ std::vector<float> target_distribution(lsys_sampler & sampler, bool grammar_firs
     return weights;
 }
 
+// Counts what it takes from the random generator by looking for its new state, which no standard library makes us guess.
+llama_token accept_or_replace(lsys_sampler & sampler, bool grammar_first, const lsys_candidates & q, llama_token drafted, llama_token sampled) {
+    std::mt19937 &    rng    = sampler.inner->rng;
+    std::mt19937      before = rng;
+    const llama_token token  = lsys::accept_or_replace(sampler.inner->cur_p, target_distribution(sampler, grammar_first), q, drafted, sampled, rng);
+    for (; before != rng; before.discard(1)) {
+        ++sampler.ledger->counts.rejection_steps;
+    }
+    return token;
+}
+
 lsys_status verify(lsys_sampler * sampler, llama_context * ctx, const int32_t * indexes, const llama_token * draft, const lsys_candidates * q,
                    size_t n_draft, bool grammar_first, llama_token * out, size_t * n_out) {
     return lsys::guard([&]() -> lsys_status {
@@ -144,12 +160,12 @@ lsys_status verify(lsys_sampler * sampler, llama_context * ctx, const int32_t * 
                 return status;
             }
             if (i < n_draft && q != nullptr && !sampler->greedy && sampler->inner->cur_p.selected >= 0) {
-                token = lsys::accept_or_replace(sampler->inner->cur_p, target_distribution(*sampler, grammar_first), q[i], draft[i], token, sampler->inner->rng);
+                token = accept_or_replace(*sampler, grammar_first, q[i], draft[i], token);
             }
             accept(*sampler, token, true);
             out[(*n_out)++] = token;
-            // After an end of generation nothing of the draft is wanted any more.
-            if (i < n_draft && (token != draft[i] || (llama_vocab_is_eog(vocab, token) && i + 1 < n_draft))) {
+            // Nothing follows an end of generation, neither of the draft nor of the target.
+            if (i < n_draft && (token != draft[i] || llama_vocab_is_eog(vocab, token))) {
                 break;
             }
         }
@@ -158,15 +174,41 @@ lsys_status verify(lsys_sampler * sampler, llama_context * ctx, const int32_t * 
 }
 
 // The last stage says which token is taken.
-bool is_greedy(const common_sampler & inner) {
-    const int n = llama_sampler_chain_n(inner.chain);
-    return n > 0 && std::strcmp(llama_sampler_name(llama_sampler_chain_get(inner.chain, n - 1)), "greedy") == 0;
+llama_sampler * last_stage(const common_sampler & inner) {
+    return llama_sampler_chain_get(inner.chain, llama_sampler_chain_n(inner.chain) - 1);
+}
+
+bool is_named(const llama_sampler * stage, const char * name) {
+    return stage != nullptr && std::strcmp(llama_sampler_name(stage), name) == 0;
+}
+
+// Whether seed, counts and tokens are all there is to a sampler.
+lsys_status check_countable(const lsys_sampler & sampler) {
+    if (sampler.broken) {
+        return lsys::refuse("the sampler failed before; reset it first");
+    }
+    for (int i = 0; i < llama_sampler_chain_n(sampler.inner->chain); ++i) {
+        const llama_sampler * const stage = llama_sampler_chain_get(sampler.inner->chain, i);
+        for (const char * const keeps_more : { "xtc", "mirostat", "mirostat-v2", "adaptive-p" }) {
+            if (is_named(stage, keeps_more)) {
+                return lsys::fail("the stage %s keeps a state that can be neither read nor made again", keeps_more);
+            }
+        }
+    }
+    if (sampler.greedy) {
+        return LSYS_OK;
+    }
+    if (!is_named(last_stage(*sampler.inner), "dist")) {
+        return lsys::fail("the last stage, %s, is none whose random numbers can be counted", llama_sampler_name(last_stage(*sampler.inner)));
+    }
+    return common_sampler_get_seed(sampler.inner.get()) != LLAMA_DEFAULT_SEED ? LSYS_OK : lsys::fail("the seed that was drawn is one that cannot be set");
 }
 
 std::unique_ptr<lsys_sampler> wrap(common_sampler * inner, const lsys_sampler * start) {
     auto made = std::make_unique<lsys_sampler>();
     made->inner.reset(inner);
-    made->greedy           = is_greedy(*inner);
+    made->greedy           = is_named(last_stage(*inner), "greedy");
+    made->ledger           = lsys::find_ledger(inner->chain);
     made->grammar_at_start = llama_sampler_clone(start ? start->grammar_at_start : inner->grmr);
     made->budget_at_start  = llama_sampler_clone(start ? start->budget_at_start : inner->rbudget);
     return made;
@@ -191,6 +233,7 @@ lsys_status lsys_sampler_new(const llama_model * model, const lsys_sampler_param
         }
         auto made     = wrap(common_sampler_init(model, checked), nullptr);
         made->n_vocab = llama_vocab_n_tokens(vocab);
+        made->ledger  = lsys::add_ledger(made->inner->chain, vocab, params->min_tokens);
         *out          = made.release();
         return LSYS_OK;
     });
@@ -313,6 +356,43 @@ lsys_status lsys_sampler_candidates(lsys_sampler * sampler, bool sort, lsys_cand
 uint32_t lsys_sampler_seed(const lsys_sampler * sampler) {
     return lsys::guard_or<uint32_t>(LLAMA_DEFAULT_SEED,
                                     [&] { return sampler != nullptr ? common_sampler_get_seed(sampler->inner.get()) : LLAMA_DEFAULT_SEED; });
+}
+
+lsys_status lsys_sampler_counted(const lsys_sampler * sampler, lsys_sampler_counts * out) {
+    return lsys::guard([&]() -> lsys_status {
+        if (sampler == nullptr || out == nullptr) {
+            return lsys::refuse("a sampler and a place for the counts are needed");
+        }
+        *out                     = {};
+        const lsys_status status = check_countable(*sampler);
+        if (status == LSYS_OK) {
+            *out = sampler->ledger->counts;
+        }
+        return status;
+    });
+}
+
+lsys_status lsys_sampler_skip(lsys_sampler * sampler, uint64_t draws, uint64_t rejection_steps) {
+    return lsys::guard([&]() -> lsys_status {
+        if (sampler == nullptr || draws > MAX_SKIPPED || rejection_steps > MAX_SKIPPED) {
+            return lsys::refuse("there is no sampler, or more than %llu random numbers are to be skipped", (unsigned long long) MAX_SKIPPED);
+        }
+        const lsys_status status = check_countable(*sampler);
+        if (status != LSYS_OK) {
+            return status;
+        }
+        // This stage takes the same from its generator whatever it chooses from.
+        llama_sampler * const dist = sampler->greedy ? nullptr : last_stage(*sampler->inner);
+        for (uint64_t i = 0; dist != nullptr && i < draws; ++i) {
+            llama_token_data       candidate{ 0, 0.0f, 0.0f };
+            llama_token_data_array only{ &candidate, 1, -1, false };
+            llama_sampler_apply(dist, &only);
+        }
+        sampler->inner->rng.discard(rejection_steps);
+        sampler->ledger->counts.draws += draws;
+        sampler->ledger->counts.rejection_steps += rejection_steps;
+        return LSYS_OK;
+    });
 }
 
 lsys_status lsys_sampler_end_reasoning(lsys_sampler * sampler) {

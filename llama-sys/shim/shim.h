@@ -29,7 +29,7 @@ typedef enum lsys_status {
     LSYS_EXCEPTION  = 2, /* llama.cpp threw; see lsys_last_error() */
     LSYS_FAILED     = 3, /* llama.cpp answered with null or false; its log says why */
     LSYS_NO_MEMORY  = 4, /* std::bad_alloc */
-    LSYS_NOT_FINITE = 5, /* logits hold NaN or infinity, or no candidate is left above minus infinity */
+    LSYS_NOT_FINITE = 5, /* logits hold NaN or infinity, or nothing above minus infinity */
 } lsys_status;
 
 /* The text that belongs to the last status other than LSYS_OK of this thread. Never null. */
@@ -222,6 +222,8 @@ typedef struct lsys_sampler_params {
     const lsys_tokens * reasoning_ends;
     size_t              n_reasoning_ends;
     lsys_tokens         reasoning_forced; /* what is forced when the budget is spent; empty: the first end */
+
+    uint32_t min_tokens; /* before so many were generated, no token ends the text, unless all that are left do */
 } lsys_sampler_params;
 
 typedef struct lsys_sampler lsys_sampler;
@@ -236,7 +238,8 @@ lsys_status lsys_sampler_reset(lsys_sampler * sampler);
 /* Tells the sampler of a token. `generated` is false for prompt tokens, which the grammar does not see. LSYS_FAILED when the
  * grammar does not allow it; nothing has changed then. After LSYS_EXCEPTION the sampler must be reset. */
 lsys_status lsys_sampler_accept(lsys_sampler * sampler, llama_token token, bool generated);
-/* Samples from entry `index` of the last batch, without accepting. */
+/* Samples from entry `index` of the last batch, without accepting. LSYS_NOT_FINITE when its logits cannot be used, LSYS_FAILED
+ * when biases, grammar and reasoning budget rule out all candidates. */
 lsys_status lsys_sampler_sample(lsys_sampler * sampler, struct llama_context * ctx, int32_t index, bool grammar_first, llama_token * out);
 /* Samples from the entries in turn, accepts each, and stops after the first that is not the drafted one, or that ends the
  * generation. `indexes` has one entry more than the draft; `out` has room for as many. Whatever the status is, *n_out tells
@@ -258,6 +261,22 @@ lsys_status lsys_sampler_verify_rejection(lsys_sampler * sampler, struct llama_c
  * LSYS_INVALID before the first sample. */
 lsys_status lsys_sampler_candidates(lsys_sampler * sampler, bool sort, lsys_candidates * out, int64_t * selected);
 uint32_t    lsys_sampler_seed(const lsys_sampler * sampler);
+
+/* What a sampler has done since it was made or reset. Together with its seed and the tokens, this is all of its state. */
+typedef struct lsys_sampler_counts {
+    uint64_t draws;           /* rows the chain went through; a second time when a token did not fit the grammar */
+    uint64_t rejection_steps; /* steps of the random generator of lsys_sampler_verify_rejection() */
+    uint64_t prompt;          /* tokens accepted as not generated */
+    uint64_t generated;
+    bool     in_order; /* no prompt token came behind a generated one */
+} lsys_sampler_counts;
+
+/* LSYS_FAILED when a stage has a state that does not follow from these: mirostat, adaptive-p, XTC; and for a seed that was
+ * drawn but cannot be set, LLAMA_DEFAULT_SEED. */
+lsys_status lsys_sampler_counted(const lsys_sampler * sampler, lsys_sampler_counts * out);
+/* Uses up random numbers as `draws` rows and `rejection_steps` steps would, at most 2^28 of each. Fails as
+ * lsys_sampler_counted() does. */
+lsys_status lsys_sampler_skip(lsys_sampler * sampler, uint64_t draws, uint64_t rejection_steps);
 /* Forces the end of the reasoning from the next token on; LSYS_FAILED when none is going on. */
 lsys_status lsys_sampler_end_reasoning(lsys_sampler * sampler);
 /* The chain in words. */

@@ -3028,6 +3028,7 @@ pub struct lsys_sampler_params {
     pub reasoning_ends: *const lsys_tokens,
     pub n_reasoning_ends: usize,
     pub reasoning_forced: lsys_tokens,
+    pub min_tokens: u32,
 }
 impl Default for lsys_sampler_params {
     fn default() -> Self {
@@ -3124,6 +3125,21 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     pub fn lsys_sampler_seed(sampler: *const lsys_sampler) -> u32;
+}
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct lsys_sampler_counts {
+    pub draws: u64,
+    pub rejection_steps: u64,
+    pub prompt: u64,
+    pub generated: u64,
+    pub in_order: bool,
+}
+unsafe extern "C" {
+    pub fn lsys_sampler_counted(sampler: *const lsys_sampler, out: *mut lsys_sampler_counts) -> lsys_status;
+}
+unsafe extern "C" {
+    pub fn lsys_sampler_skip(sampler: *mut lsys_sampler, draws: u64, rejection_steps: u64) -> lsys_status;
 }
 unsafe extern "C" {
     pub fn lsys_sampler_end_reasoning(sampler: *mut lsys_sampler) -> lsys_status;

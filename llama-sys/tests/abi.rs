@@ -81,8 +81,9 @@ fn bound() -> Facts {
             adaptive_decay, mirostat, mirostat_tau, mirostat_eta, top_n_sigma, ignore_eos, grammar_lazy, stages,
             n_stages, dry_breakers, n_dry_breakers, logit_bias, n_logit_bias, grammar_kind, grammar, triggers,
             n_triggers, preserved_tokens, n_preserved_tokens, generation_prompt, reasoning_budget, reasoning_start,
-            reasoning_ends, n_reasoning_ends, reasoning_forced,
+            reasoning_ends, n_reasoning_ends, reasoning_forced, min_tokens,
         }
+        lsys_sampler_counts { draws, rejection_steps, prompt, generated, in_order }
         lsys_candidates { data, size }
         lsys_ngram_map_params { size_n, size_m, min_hits }
         lsys_spec_params {

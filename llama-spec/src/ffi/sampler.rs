@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::error::{Error, Failure, Result};
 use crate::model::Model;
 use crate::sample::prepare::{GrammarKind, Prepared};
+use crate::sample::state::Counts;
 use crate::sample::{Candidate, Candidates, Mirostat, SamplerOptions, Stage, Trigger};
 use crate::token::Token;
 use llama_sys as sys;
@@ -163,6 +164,26 @@ impl RawSampler {
         (seed != sys::LLAMA_DEFAULT_SEED).then_some(seed)
     }
 
+    /// A refusal when a stage has a state that these numbers do not tell.
+    pub(crate) fn counts(&self) -> Result<Counts, Failed> {
+        let mut counts = sys::lsys_sampler_counts::default();
+        // SAFETY: the sampler is alive; reads only.
+        call(|| unsafe { sys::lsys_sampler_counted(self.as_ptr(), &mut counts) })?;
+        Ok(Counts {
+            draws: counts.draws,
+            rejection_steps: counts.rejection_steps,
+            prompt: counts.prompt,
+            generated: counts.generated,
+            in_order: counts.in_order,
+        })
+    }
+
+    /// Uses up random numbers.
+    pub(crate) fn skip(&mut self, draws: u64, rejection_steps: u64) -> Result<(), Failed> {
+        // SAFETY: the sampler is alive.
+        call(|| unsafe { sys::lsys_sampler_skip(self.as_ptr(), draws, rejection_steps) })
+    }
+
     pub(crate) fn end_reasoning(&mut self) -> Result<(), Failed> {
         // SAFETY: the sampler is alive.
         call(|| unsafe { sys::lsys_sampler_end_reasoning(self.as_ptr()) })
@@ -282,6 +303,7 @@ fn params(options: &SamplerOptions, prepared: &Prepared, texts: &Texts, arrays: 
         Mirostat::V2 { tau, eta } => (2, tau, eta),
     };
     params.ignore_eos = options.ignore_eos;
+    params.min_tokens = options.min_tokens;
     params.generation_prompt = texts.generation_prompt.as_ptr();
     (params.stages, params.n_stages) = (arrays.stages.as_ptr(), arrays.stages.len());
     (params.logit_bias, params.n_logit_bias) = (arrays.bias.as_ptr(), arrays.bias.len());

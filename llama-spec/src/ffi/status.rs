@@ -18,6 +18,11 @@ impl Failed {
         self.status == sys::LSYS_FAILED
     }
 
+    /// Whether there were logits that cannot be used.
+    pub(crate) fn is_not_finite(&self) -> bool {
+        self.status == sys::LSYS_NOT_FINITE
+    }
+
     /// Whether the arguments were refused before anything was done.
     pub(crate) fn is_before_the_call(&self) -> bool {
         self.status == sys::LSYS_INVALID

@@ -5,9 +5,10 @@
 //!
 //! 1. the reasoning budget, when it is spent, leaves only the token that ends the reasoning;
 //! 2. the logit bias is added;
-//! 3. the [stages](Stage) filter and reshape the candidates in their order;
-//! 4. one candidate is drawn (or the most probable one is taken, see [`SamplerOptions::greedy`]);
-//! 5. if it does not fit the [`Grammar`], the row is sampled again with the grammar applied before everything else.
+//! 3. tokens that end the text are left out while it has less than [`min_tokens`](field@SamplerOptions::min_tokens);
+//! 4. the [stages](Stage) filter and reshape the candidates in their order;
+//! 5. one candidate is drawn (or the most probable one is taken, see [`SamplerOptions::greedy`]);
+//! 6. if it does not fit the [`Grammar`], the row is sampled again with the grammar applied before everything else.
 //!
 //! ```
 //! use llama_spec::sample::{Grammar, SamplerOptions};
@@ -19,15 +20,19 @@
 
 mod candidate;
 mod grammar;
+mod logprobs;
 mod options;
 mod parts;
 mod pattern;
 pub(crate) mod prepare;
 mod sampler;
+pub(crate) mod state;
 mod validate;
 
 pub use candidate::{Candidate, Candidates};
 pub use grammar::{Grammar, TemplateGrammar, Trigger, json_schema_to_grammar};
+pub use logprobs::Logprobs;
 pub use options::SamplerOptions;
 pub use parts::{AdaptiveP, Dry, DynamicTemperature, LogitBias, Mirostat, Penalties, ReasoningTags, Stage, Xtc};
 pub use sampler::Sampler;
+pub use state::SamplerState;

@@ -59,6 +59,10 @@ pub struct SamplerOptions {
     pub banned: Vec<Token>,
     /// Never choose a token that ends the text. Default: off.
     pub ignore_eos: bool,
+    /// How many tokens are generated, at least: before that, none that ends the text is chosen. It yields where nothing else
+    /// is left, so that a grammar that is at its end, or a reasoning budget that forces an end, is no error. Not together with
+    /// [`Stage::Infill`]. Default 0.
+    pub min_tokens: u32,
     /// How many tokens the filters leave at least, 0 to 16 777 216. Default 0: each leaves one.
     pub min_keep: u32,
     /// The stages, in this order; those that are not named do not run.
@@ -101,6 +105,7 @@ impl Default for SamplerOptions {
             logit_bias: Vec::new(),
             banned: Vec::new(),
             ignore_eos: false,
+            min_tokens: 0,
             min_keep: 0,
             stages: Stage::DEFAULT_ORDER.to_vec(),
             grammar: None,
@@ -154,6 +159,7 @@ impl SamplerOptions {
         some dry: Dry,
         plain banned: Vec<Token>,
         plain ignore_eos: bool,
+        plain min_tokens: u32,
         plain min_keep: u32,
         plain stages: Vec<Stage>,
         some grammar: Grammar,
@@ -169,6 +175,16 @@ impl SamplerOptions {
         self.logit_bias.retain(|entry| entry.token != token);
         self.logit_bias.push(LogitBias { token, bias });
         self
+    }
+
+    /// The options for one of several answers to a request: the same, and from the second on (`index` 1) with the seeds that
+    /// follow the one that is set. Without a seed, each takes a new one anyway.
+    #[allow(dead_code, reason = "for the engine, which answers a request more than once")]
+    pub(crate) fn for_answer(&self, index: u32) -> Self {
+        // u32::MAX stands for no seed in llama.cpp, and is refused here.
+        let following = |seed: u32| ((u64::from(seed) + u64::from(index)) % u64::from(u32::MAX)) as u32;
+        let seed = self.seed.map(|seed| if seed == u32::MAX { seed } else { following(seed) });
+        Self { seed, ..self.clone() }
     }
 
     /// The stages that can change which token is taken: with the temperature at 0, filters that never remove the most

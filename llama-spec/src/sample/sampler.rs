@@ -6,6 +6,7 @@ use super::prepare::Prepared;
 use crate::context::Context;
 use crate::error::{Error, Failure, Result};
 use crate::ffi::sampler::RawSampler;
+use crate::ffi::status::Failed;
 use crate::model::Model;
 use crate::token::Token;
 use std::fmt;
@@ -36,9 +37,11 @@ use std::sync::Arc;
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 pub struct Sampler {
-    raw: RawSampler,
+    pub(super) raw: RawSampler,
     model: Model,
     options: Arc<SamplerOptions>,
+    /// After how many generated tokens reasoning was ended by hand, which the tokens do not tell.
+    pub(super) reasoning_ended: Vec<u64>,
 }
 
 impl Sampler {
@@ -49,8 +52,8 @@ impl Sampler {
     /// with its words.
     pub fn new(model: &Model, options: &SamplerOptions) -> Result<Self> {
         let prepared = Prepared::new(model, options)?;
-        let raw = RawSampler::new(model, options, &prepared).map_err(sample_error)?;
-        Ok(Self { raw, model: model.clone(), options: Arc::new(options.clone()) })
+        let raw = RawSampler::new(model, options, &prepared).map_err(|failure| Error::Sample { failure })?;
+        Ok(Self { raw, model: model.clone(), options: Arc::new(options.clone()), reasoning_ended: Vec::new() })
     }
 
     /// Its options.
@@ -67,8 +70,8 @@ impl Sampler {
     /// accepted; random numbers are used up.
     ///
     /// # Errors
-    /// [`Error::Sample`] when the context is of another model, the entry had no output, the logits are not finite, or
-    /// grammar, bias and budget together rule out every token.
+    /// [`Error::NotFinite`] when the logits hold NaN or infinity; [`Error::Sample`] when the context is of another model, the
+    /// entry had no output, or grammar, bias and budget together rule out every token.
     pub fn sample(&mut self, context: &Context, entry: usize) -> Result<Token> {
         self.check(context)?;
         self.raw.sample(context, entry, self.options.grammar_first).map_err(sample_error)
@@ -153,6 +156,7 @@ impl Sampler {
     /// # Errors
     /// [`Error::Sample`] for want of memory.
     pub fn reset(&mut self) -> Result<()> {
+        self.reasoning_ended.clear();
         self.raw.reset().map_err(sample_error)
     }
 
@@ -166,7 +170,8 @@ impl Sampler {
             return Err(refusal(message));
         }
         let raw = self.raw.try_clone().map_err(sample_error)?;
-        Ok(Self { raw, model: self.model.clone(), options: Arc::clone(&self.options) })
+        let reasoning_ended = self.reasoning_ended.clone();
+        Ok(Self { raw, model: self.model.clone(), options: Arc::clone(&self.options), reasoning_ended })
     }
 
     /// The seed in use; the one that was drawn if none was set. `None` if nothing is drawn.
@@ -174,8 +179,8 @@ impl Sampler {
         self.raw.seed()
     }
 
-    /// The chain in llama.cpp's words, such as `logits -> top-k -> temp-ext -> dist`. A question mark is before a stage that
-    /// does nothing with these options.
+    /// The chain in llama.cpp's words, such as `logits -> ?min-tokens -> top-k -> temp-ext -> dist`. A question mark is before a
+    /// stage that does nothing with these options.
     ///
     /// # Errors
     /// [`Error::Sample`] for want of memory.
@@ -190,7 +195,11 @@ impl Sampler {
     /// [`Error::Sample`] when llama.cpp refuses.
     pub fn end_reasoning(&mut self) -> Result<bool> {
         match self.raw.end_reasoning() {
-            Ok(()) => Ok(true),
+            Ok(()) => {
+                // Where it cannot be counted, it cannot be saved either.
+                self.reasoning_ended.extend(self.raw.counts().map(|counts| counts.generated));
+                Ok(true)
+            }
             Err(failed) if failed.is_refusal() => Ok(false),
             Err(failed) => Err(sample_error(failed)),
         }
@@ -225,6 +234,9 @@ fn refusal(message: impl Into<String>) -> Error {
     Error::Sample { failure: Failure::new(message) }
 }
 
-fn sample_error(failed: impl Into<Failure>) -> Error {
-    Error::Sample { failure: failed.into() }
+fn sample_error(failed: Failed) -> Error {
+    match failed.is_not_finite() {
+        true => Error::NotFinite { failure: failed.into() },
+        false => Error::Sample { failure: failed.into() },
+    }
 }

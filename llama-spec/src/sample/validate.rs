@@ -117,6 +117,10 @@ impl SamplerOptions {
             ("dynamic_temperature", self.dynamic_temperature.is_some(), Some(Stage::Temperature)),
             ("adaptive_p", self.adaptive_p.is_some(), None),
         ];
+        if self.min_tokens > 0 {
+            let infills = self.mirostat == Mirostat::Off && self.stages.contains(&Stage::Infill);
+            require(!infills, "min_tokens", self.min_tokens, "0 with the stage Infill, which ends the text by itself")?;
+        }
         for (name, _, stage) in optional.into_iter().filter(|(_, set, _)| *set) {
             if self.mirostat != Mirostat::Off {
                 return refuse(

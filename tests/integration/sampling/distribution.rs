@@ -1,8 +1,8 @@
 //! What is drawn, and how it depends on the seed.
 
-use super::support::{Prompted, assert_distributed, broad, softmax};
+use super::support::{Prompted, assert_distributed, broad, ranked, softmax};
 use llama_spec::Token;
-use llama_spec::sample::SamplerOptions;
+use llama_spec::sample::{Penalties, SamplerOptions};
 use llama_spec_tests::zoo::Llama;
 
 #[test]
@@ -45,6 +45,51 @@ fn draws_have_the_distribution_of_the_logits() {
             let expected = expected[candidate.token.id() as usize];
             assert!((f64::from(candidate.probability) - expected).abs() < 1e-5, "{candidate:?}, expected {expected}");
         }
+    }
+}
+
+/// What the stages leave is worked out here from the row alone.
+#[test]
+fn draws_have_the_distribution_of_what_the_stages_leave() {
+    let prompted = Prompted::new(&broad().with_noise(1.0), "abc");
+    let logits = prompted.logits();
+    let (order, probabilities) = (ranked(&logits), softmax(&logits, 1.0));
+    let probability = |token: &Token| probabilities[token.id() as usize];
+    let nucleus = |share: f64| {
+        let mut sum = 0.0;
+        let below = |token: &&Token| {
+            let before = sum;
+            sum += probability(token);
+            before <= share
+        };
+        order.iter().take_while(below).copied().collect::<Vec<_>>()
+    };
+    let only = |kept: &[Token], changed: &[(Token, f32)]| {
+        let mut row = vec![f32::NEG_INFINITY; logits.len()];
+        kept.iter().for_each(|token| row[token.id() as usize] = logits[token.id() as usize]);
+        changed.iter().for_each(|(token, by)| row[token.id() as usize] += by);
+        row
+    };
+    let near: Vec<Token> =
+        order.iter().copied().filter(|token| probability(token) >= 0.06 * probability(&order[0])).collect();
+    let seen = [order[0], order[3]];
+    let off = || SamplerOptions::default().temperature(1.0).top_k(0).top_p(1.0).min_p(0.0).seed(3);
+    let penalties = Penalties { frequency: 0.75, presence: -0.5, ..Penalties::default() };
+    for (options, row) in [
+        (off().top_k(12), only(&order[..12], &[])),
+        (off().top_p(0.7), only(&nucleus(0.7), &[])),
+        (off().min_p(0.06), only(&near, &[])),
+        (off().penalties(penalties), only(&order, &[(seen[0], -1.0), (seen[1], -0.25)])),
+        (
+            off().logit_bias(order[5], 2.5).logit_bias(order[0], -1.5),
+            only(&order, &[(order[5], 2.5), (order[0], -1.5)]),
+        ),
+        (off().banned(vec![order[1]]), only(&[&order[..1], &order[2..]].concat(), &[])),
+    ] {
+        let mut sampler = prompted.sampler(options.temperature(1.5));
+        // The first occurs twice.
+        [seen[0], seen[1], seen[0]].iter().for_each(|token| sampler.accept_prompt(*token).unwrap());
+        assert_distributed(&prompted.draw(&mut sampler, 20_000), &softmax(&row, 1.5));
     }
 }
 

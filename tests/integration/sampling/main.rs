@@ -3,9 +3,12 @@
 
 mod distribution;
 mod grammar;
+mod min_tokens;
 mod reasoning;
 mod refusals;
+mod saved;
 mod stages;
 mod state;
 mod support;
+mod texts;
 mod verify;

@@ -109,9 +109,13 @@ fn logits_that_are_not_numbers_are_refused() {
     for options in [SamplerOptions::greedy(), SamplerOptions::default()] {
         let mut sampler = prompted.sampler(options);
         let error = sampler.sample(&prompted.context, prompted.entry).unwrap_err();
-        assert!(matches!(error, Error::Sample { .. }), "{error}");
-        let mut accepted = Vec::new();
-        assert!(sampler.verify(&prompted.context, &[prompted.entry], &[], &mut accepted).is_err());
+        assert!(matches!(error, Error::NotFinite { .. }), "{error}");
+        let mut accepted = vec![Token::new(0)];
+        let error = sampler.verify(&prompted.context, &[prompted.entry], &[], &mut accepted).unwrap_err();
+        assert!(matches!(error, Error::NotFinite { .. }), "{error}");
         assert_eq!(accepted, []);
+        let error =
+            sampler.verify_rejection(&prompted.context, &[prompted.entry], &[], &[], &mut accepted).unwrap_err();
+        assert!(matches!(error, Error::NotFinite { .. }), "{error}");
     }
 }

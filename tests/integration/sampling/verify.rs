@@ -45,9 +45,17 @@ fn nothing_is_accepted_behind_the_end() {
     let draft = [prompted.tokens("de"), vec![eot], prompted.tokens("fgh")].concat();
     let entries = prompted.decode_all(&[prompted.tokens("c"), draft.clone()].concat());
     let mut accepted = Vec::new();
-    let mut sampler = prompted.sampler(SamplerOptions::greedy());
-    sampler.verify(&prompted.context, &entries, &draft, &mut accepted).unwrap();
-    assert_eq!(accepted, draft[..3]);
+    // Also where the end is the last drafted token.
+    for length in 3..=draft.len() {
+        let (entries, draft) = (&entries[..=length], &draft[..length]);
+        let mut sampler = prompted.sampler(SamplerOptions::greedy());
+        sampler.verify(&prompted.context, entries, draft, &mut accepted).unwrap();
+        assert_eq!(accepted, draft[..3], "a draft of {length}");
+        let mut sampler = prompted.sampler(SamplerOptions::default());
+        let certain = vec![&[][..]; length];
+        sampler.verify_rejection(&prompted.context, entries, draft, &certain, &mut accepted).unwrap();
+        assert_eq!(accepted, draft[..3], "a draft of {length}");
+    }
 }
 
 /// With penalties, a grammar and a seed, a verified text is the very text that would have come without a draft.

@@ -28,6 +28,27 @@ fn defaults_and_presets_are_valid() {
     assert!(SamplerOptions::default().stages(vec![Stage::TopK]).top_k(1).is_greedy());
 }
 
+#[test]
+fn a_least_length_needs_stages_that_do_not_end_the_text() {
+    let infill = |least| SamplerOptions::default().stages(vec![Stage::TopK, Stage::Infill]).min_tokens(least);
+    assert_eq!(refused(infill(1)), "min_tokens");
+    infill(0).validate().unwrap();
+    infill(1).stages(vec![Stage::TopK]).min_tokens(u32::MAX).validate().unwrap();
+}
+
+#[test]
+fn answers_have_seeds_that_follow_each_other() {
+    let seeds = |seed: u32| [0, 1, 2, 5].map(|index| SamplerOptions::default().seed(seed).for_answer(index).seed);
+    assert_eq!(seeds(7), [Some(7), Some(8), Some(9), Some(12)]);
+    assert_eq!(seeds(u32::MAX - 1), [Some(u32::MAX - 1), Some(0), Some(1), Some(4)]);
+    let greatest = SamplerOptions::default().seed(u32::MAX - 1).for_answer(u32::MAX);
+    assert_eq!(greatest.seed, Some(u32::MAX - 1));
+    let unseeded = SamplerOptions::greedy().min_tokens(3);
+    assert_eq!(unseeded.for_answer(3), unseeded);
+    // What is refused stays refused.
+    assert_eq!(refused(SamplerOptions::default().seed(u32::MAX).for_answer(1)), "seed");
+}
+
 /// Every number has a test just outside each end of its range, and NaN.
 #[test]
 fn each_number_out_of_range_is_named() {
@@ -195,6 +216,7 @@ prop_compose! {
         bias in proptest::collection::btree_map(0..300i32, -1e6f32..=1e6, 0..5),
         banned in proptest::collection::vec(0..300i32, 0..5),
         flags in any::<[bool; 2]>(),
+        min_tokens in any::<u32>(),
         grammar in grammar(),
         generation_prompt in ".*",
         stages in Just(Stage::DEFAULT_ORDER.to_vec()).prop_shuffle(),
@@ -214,6 +236,7 @@ prop_compose! {
         options.logit_bias = bias.into_iter().map(|(id, bias)| LogitBias { token: Token::new(id), bias }).collect();
         options.banned = banned.into_iter().map(Token::new).collect();
         [options.ignore_eos, options.grammar_first] = flags;
+        options.min_tokens = min_tokens;
         (options.grammar, options.stages, options.generation_prompt) = (grammar, stages, generation_prompt);
         options
     }
