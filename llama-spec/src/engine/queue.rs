@@ -41,7 +41,6 @@ pub(crate) struct Queue<T> {
 struct Waiting<T> {
     turn: Instant,
     place: i64,
-    since: Instant,
     priority: Priority,
     deadline: Option<Instant>,
     item: T,
@@ -68,14 +67,7 @@ impl<T> Queue<T> {
             return Err(item);
         }
         self.last_place += 1;
-        self.insert(Waiting {
-            turn: turn(priority, now),
-            place: self.last_place,
-            since: now,
-            priority,
-            deadline,
-            item,
-        });
+        self.insert(Waiting { turn: turn(priority, now), place: self.last_place, priority, deadline, item });
         Ok(())
     }
 
@@ -89,7 +81,6 @@ impl<T> Queue<T> {
         self.insert(Waiting {
             turn: first.map_or(own, |first| first.min(own)),
             place: self.first_place,
-            since: now,
             priority,
             deadline,
             item,
@@ -125,21 +116,6 @@ impl<T> Queue<T> {
     /// Whether none waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
-    }
-
-    /// Since when the first in order has waited.
-    pub(crate) fn waiting_since(&self) -> Option<Instant> {
-        self.waiting.first().map(|waiting| waiting.since)
-    }
-
-    /// The first in order, which has not been taken.
-    pub(crate) fn first(&self) -> Option<&T> {
-        self.waiting.first().map(|waiting| &waiting.item)
-    }
-
-    /// When the next deadline is over: [`Queue::expired`] gives nothing before.
-    pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        self.waiting.iter().filter_map(|waiting| waiting.deadline).min()
     }
 
     fn insert(&mut self, new: Waiting<T>) {
@@ -189,9 +165,8 @@ mod tests {
         for (index, priority) in [0, 1, 2, 0, 1, 2].into_iter().enumerate() {
             queue.push(index, LEVELS[priority], None, after(start, index as u64)).unwrap();
         }
-        assert_eq!(queue.waiting_since(), Some(after(start, 2)));
         assert_eq!(drain(&mut queue, after(start, 9)), [2, 5, 1, 4, 0, 3]);
-        assert!(queue.is_empty() && queue.waiting_since().is_none());
+        assert!(queue.is_empty());
     }
 
     #[test]
@@ -227,7 +202,6 @@ mod tests {
         queue.push("high", Priority::High, None, start).unwrap();
         queue.push_again("again", Priority::Normal, None, after(start, 500));
         queue.push_again("again before", Priority::Normal, None, after(start, 600));
-        assert_eq!(queue.first(), Some(&"high"));
         assert_eq!(drain(&mut queue, after(start, 700)), ["high", "again before", "again", "normal"]);
     }
 
@@ -238,11 +212,10 @@ mod tests {
         queue.push("late", Priority::High, Some(after(start, 10)), start).unwrap();
         queue.push("soon", Priority::Normal, Some(after(start, 20)), start).unwrap();
         queue.push("patient", Priority::Low, None, start).unwrap();
-        assert_eq!(queue.next_deadline(), Some(after(start, 10)));
         assert_eq!(queue.expired(after(start, 9)), [""; 0]);
         assert_eq!(queue.pop(after(start, 10)), Some("soon"));
         assert_eq!(queue.expired(after(start, 10)), ["late"]);
-        assert_eq!((queue.len(), queue.next_deadline()), (1, None));
+        assert_eq!(queue.len(), 1);
     }
 
     #[test]

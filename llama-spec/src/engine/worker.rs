@@ -273,7 +273,7 @@ impl Worker<'_> {
             if !self.runner.is_idle() {
                 return Ok(Some(inbox.waiting.len()));
             }
-            if inbox.waiting.len() > 0 {
+            if !inbox.waiting.is_empty() {
                 continue;
             }
             inbox.idle = true;

@@ -126,21 +126,28 @@ impl Runner {
 
     /// Gives the prompt of a slot, which is in the memory now, to the other answers that were asked for.
     pub(super) fn share_prompt(&mut self, index: usize) -> Result<(), Broken> {
-        let siblings = self.slots[index].job.as_mut().map(Job::take_siblings).unwrap_or_default();
-        for mut sibling in siblings {
+        let mut siblings = self.slots[index].job.as_mut().map(Job::take_siblings).unwrap_or_default();
+        siblings.reverse();
+        while let Some(mut sibling) = siblings.pop() {
             let free = (0..self.slots.len()).filter(|other| self.slots[*other].job.is_none());
             let Some(free) = free.min_by_key(|other| self.slots[*other].used) else {
                 self.returned.push(sibling);
                 continue;
             };
-            self.copy(index, free)?;
             self.note_start(&mut sibling);
-            sibling.stats.cached_tokens = self.slots[free].history.len() as u64;
             self.clock += 1;
             let seat = &mut self.slots[free];
             (seat.used, seat.job) = (self.clock, Some(sibling));
-            if self.slots[free].job.as_ref().is_some_and(|job| job.answer.budget() == 0) {
-                self.finish(free, StopReason::MaxTokens);
+            if let Err(broken) = self.copy(index, free) {
+                self.returned.append(&mut siblings);
+                return Err(broken);
+            }
+            let cached = self.slots[free].history.len() as u64;
+            if let Some(job) = &mut self.slots[free].job {
+                job.stats.cached_tokens = cached;
+                if job.answer.budget() == 0 {
+                    self.finish(free, StopReason::MaxTokens);
+                }
             }
         }
         Ok(())

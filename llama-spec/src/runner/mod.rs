@@ -59,6 +59,8 @@ pub(crate) struct Runner {
     returned: Vec<Job>,
     /// Texts that are over and whose owners have not been told.
     ended: Vec<Ended>,
+    /// A text was preempted: no other is started until one has ended.
+    crowded: bool,
     /// Which slot's prompt was computed last.
     turn: usize,
     /// Counts the texts that were started.
@@ -181,8 +183,9 @@ impl Runner {
         self.slots.iter().all(|seat| seat.job.is_none())
     }
 
+    /// Whether another text can be started.
     pub(crate) fn has_free_slot(&self) -> bool {
-        self.slots.iter().any(|seat| seat.job.is_none())
+        (!self.crowded || self.is_idle()) && self.slots.iter().any(|seat| seat.job.is_none())
     }
 
     /// Jobs that lost their slot, oldest first.
@@ -234,9 +237,8 @@ impl Runner {
 
     /// Ends a text that is in no slot.
     pub(crate) fn finish_waiting(&mut self, mut job: Job, reason: StopReason) {
-        for sibling in job.take_siblings() {
-            self.finish_waiting(sibling, reason);
-        }
+        // The other answers are not to blame.
+        self.returned.extend(job.take_siblings());
         self.end(job, reason);
     }
 
@@ -281,6 +283,7 @@ impl Runner {
     fn leave(&mut self, index: usize) -> Option<Job> {
         let mut job = self.slots[index].job.take()?;
         self.slots[index].last = job.stats.clone();
+        self.crowded = false;
         // Its siblings have not begun; they do without it.
         self.returned.extend(job.take_siblings());
         Some(job)
@@ -319,6 +322,7 @@ impl Runner {
         if let Some(mut job) = self.slots[index].job.take() {
             job.span.in_scope(|| tracing::info!("preempted: the memory is full"));
             self.counts.preempted += 1;
+            self.crowded = true;
             self.returned.extend(job.take_siblings());
             self.returned.push(job);
         }
@@ -326,18 +330,19 @@ impl Runner {
     }
 
     /// Makes room in the memory, of which `index` needs more: forgets a text that nobody is working on, else preempts the
-    /// youngest. False when there is nothing left to give up.
+    /// youngest, which may be the one in `index`. False when there is nothing left to give up.
     fn make_room(&mut self, index: usize) -> Result<bool, Broken> {
-        let others = || (0..self.slots.len()).filter(|other| *other != index);
-        let idle = others().filter(|other| self.slots[*other].job.is_none() && !self.slots[*other].history.is_empty());
-        if let Some(oldest) = idle.min_by_key(|other| self.slots[*other].used) {
+        let others = || (0..self.slots.len()).filter(|other| *other != index && !self.slots[*other].history.is_empty());
+        if let Some(oldest) =
+            others().filter(|other| self.slots[*other].job.is_none()).min_by_key(|other| self.slots[*other].used)
+        {
             self.recompute(oldest)?;
             return Ok(true);
         }
-        let holding = others().filter(|other| !self.slots[*other].history.is_empty());
-        match holding.max_by_key(|other| self.slots[*other].job.as_ref().map(|job| job.times.submitted)) {
-            Some(youngest) => self.preempt(youngest).map(|()| true),
-            None => Ok(false),
+        let submitted = |index: &usize| self.slots[*index].job.as_ref().map(|job| (job.times.submitted, job.id));
+        match others().chain([index]).max_by_key(submitted) {
+            Some(youngest) if others().next().is_some() => self.preempt(youngest).map(|()| true),
+            _ => Ok(false),
         }
     }
 

@@ -15,6 +15,7 @@ impl Runner {
         let turns = (1..=count).map(|offset| (self.turn + offset) % count);
         let Some(index) = turns.into_iter().find(|index| self.lacks(*index)) else { return Ok(()) };
         self.turn = index;
+        let _span = tracing::trace_span!("prefill", slot = index).entered();
         let mut most = self.target().micro_batch_size() as usize;
         loop {
             match self.prefill_piece(index, most) {
@@ -22,8 +23,10 @@ impl Runner {
                 Err(DecodeError::NoRoom { entries }) => {
                     let smaller = most.min(entries.max(1)) / 2;
                     match smaller {
-                        0 if self.make_room(index)? => {}
-                        0 => return self.no_room_at_all(index),
+                        0 if !self.make_room(index)? => return self.no_room_at_all(index),
+                        // It may have been preempted itself.
+                        0 if self.slots[index].job.is_none() => return Ok(()),
+                        0 => {}
                         smaller => most = smaller,
                     }
                 }

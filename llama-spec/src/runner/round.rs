@@ -113,6 +113,7 @@ impl Runner {
     }
 
     fn round_of(&mut self, group: &[usize], parts: &mut Vec<Part>) -> Result<(), Broken> {
+        let _span = tracing::trace_span!("round", slots = group.len()).entered();
         let start = Instant::now();
         for (part, index) in parts.iter_mut().zip(group) {
             part.renew(*index, self.slots[*index].history.len());

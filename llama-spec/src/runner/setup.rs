@@ -67,6 +67,7 @@ impl Setup {
             rows,
             returned: Vec::new(),
             ended: Vec::new(),
+            crowded: false,
             turn: 0,
             clock: 0,
             buffers: Buffers::default(),

@@ -58,10 +58,9 @@ pub struct DraftModelSettings {
     /// Drafting stops at a token the draft gives a lower probability, 0 to 1. DSpark asks its confidence head instead.
     /// Default: 0.
     pub probability_min: f32,
-    /// Draft tokens may be drawn from the draft's distribution, where whoever verifies takes the distribution and rejects by
-    /// it (Leviathan et al. 2023, section 2.3); else the most probable token is drafted. For `draft-simple`, `draft-mtp` and
-    /// DFlash2 drafts. A [`Generator`](crate::Generator) compares tokens and does not ask for distributions, so this changes
-    /// nothing there. Default: off.
+    /// Draft tokens are drawn from the draft's distribution when the text is sampled, and rejected by it (Leviathan et al. 2023,
+    /// section 2.3): the text has the target's distribution, though with a seed it is another text than without speculation.
+    /// Else the most probable token is drafted and compared. For `draft-simple`, `draft-mtp` and DFlash2 drafts. Default: off.
     pub probabilistic: bool,
     /// The draft's candidates are selected on the device that computes them. Not for `draft-simple`. Default: on.
     pub sample_on_device: bool,
