@@ -179,7 +179,6 @@ impl SamplerOptions {
 
     /// The options for one of several answers to a request: the same, and from the second on (`index` 1) with the seeds that
     /// follow the one that is set. Without a seed, each takes a new one anyway.
-    #[allow(dead_code, reason = "for the engine, which answers a request more than once")]
     pub(crate) fn for_answer(&self, index: u32) -> Self {
         // u32::MAX stands for no seed in llama.cpp, and is refused here.
         let following = |seed: u32| ((u64::from(seed) + u64::from(index)) % u64::from(u32::MAX)) as u32;

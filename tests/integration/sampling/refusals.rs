@@ -3,6 +3,7 @@
 use super::support::{Prompted, broad};
 use llama_spec::sample::{Grammar, LogitBias, ReasoningTags, SamplerOptions, Stage, Trigger};
 use llama_spec::{Batch, ContextOptions, Error, Model, Sampler, Slot, Token};
+use llama_spec_tests::gguf::TensorType;
 use llama_spec_tests::zoo::Llama;
 
 #[test]
@@ -117,5 +118,39 @@ fn logits_that_are_not_numbers_are_refused() {
         let error =
             sampler.verify_rejection(&prompted.context, &[prompted.entry], &[], &[], &mut accepted).unwrap_err();
         assert!(matches!(error, Error::NotFinite { .. }), "{error}");
+    }
+}
+
+/// One token has an embedding of NaN, so that the rows before it are right and those behind it are not.
+#[test]
+fn what_was_accepted_before_a_broken_row_is_told() {
+    let llama = Llama::target(1);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("broken.gguf");
+    llama.write(&path).unwrap();
+    let gguf = llama.gguf();
+    let embeddings = gguf.tensors().iter().find(|tensor| tensor.name() == "token_embd.weight").unwrap();
+    assert_eq!(embeddings.kind(), TensorType::F32);
+    let (mut file, data) = (std::fs::read(&path).unwrap(), embeddings.data());
+    let start = file.windows(256).position(|window| window == &data[..256]).unwrap();
+    let row = embeddings.shape()[0] as usize * size_of::<f32>();
+    let broken = start + usize::from(b'e') * row;
+    file[broken..broken + row].chunks_mut(4).for_each(|number| number.copy_from_slice(&f32::NAN.to_le_bytes()));
+    std::fs::write(&path, file).unwrap();
+
+    let mut prompted = Prompted::of(Model::load(&path).unwrap(), "ab");
+    let draft = prompted.tokens("def");
+    let entries = prompted.decode_all(&[prompted.tokens("c"), draft.clone()].concat());
+    let mut accepted = Vec::new();
+    for options in [SamplerOptions::greedy(), SamplerOptions::default()] {
+        let mut sampler = prompted.sampler(options.clone());
+        let error = sampler.verify(&prompted.context, &entries, &draft, &mut accepted).unwrap_err();
+        assert!(matches!(error, Error::NotFinite { .. }), "{error}");
+        assert_eq!(accepted, draft[..2]);
+        let mut sampler = prompted.sampler(options);
+        let certain = [&[][..]; 3];
+        let error = sampler.verify_rejection(&prompted.context, &entries, &draft, &certain, &mut accepted).unwrap_err();
+        assert!(matches!(error, Error::NotFinite { .. }), "{error}");
+        assert_eq!(accepted, draft[..2]);
     }
 }

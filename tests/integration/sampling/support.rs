@@ -16,7 +16,10 @@ pub(crate) struct Prompted {
 
 impl Prompted {
     pub(crate) fn new(llama: &Llama, prompt: &str) -> Self {
-        let model = Model::load(llama.cached().unwrap()).unwrap();
+        Self::of(Model::load(llama.cached().unwrap()).unwrap(), prompt)
+    }
+
+    pub(crate) fn of(model: Model, prompt: &str) -> Self {
         let options = ContextOptions::default().length_per_slot(1024).threads(1);
         let mut prompted = Self { context: model.context(&options).unwrap(), model, entry: 0, length: 0 };
         let tokens = prompted.tokens(prompt);
