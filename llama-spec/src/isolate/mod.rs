@@ -96,7 +96,7 @@ pub mod testing {
     /// Runs a job that is given as JSON, such as `"abort"` or `{"echo": 1}`.
     ///
     /// # Errors
-    /// As [`Isolation::run`]; [`Lost::NotStarted`] for what is no job.
+    /// What became of the worker if it gave no answer. [`Lost::NotStarted`] for what is no job.
     pub fn run(isolation: &Isolation, job: serde_json::Value) -> Result<serde_json::Value, Lost> {
         let job: Job =
             serde_json::from_value(job).map_err(|why| Lost::NotStarted { reason: format!("no job: {why}") })?;
