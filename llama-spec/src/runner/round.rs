@@ -282,12 +282,14 @@ impl Runner {
             part.kept.extend_from_slice(&part.draft.tokens[..accepted]);
             job.tokens.extend_from_slice(&part.verified);
             job.generated.extend_from_slice(&part.verified);
-            job.drafting.extend(&part.verified);
             job.recomputed = 0;
-            match part.source {
-                Some(Source::Custom(number)) => job.drafting.outcome(number, part.draft.tokens.len(), accepted),
-                Some(source) => self.told(part.index, accepted, source),
-                None => {}
+            // Who drafted learns of the outcome before all of them learn the tokens.
+            if let Some(Source::Custom(number)) = part.source {
+                job.drafting.outcome(number, part.draft.tokens.len(), accepted);
+            }
+            job.drafting.extend(&part.verified);
+            if let Some(source) = part.source {
+                self.told(part.index, accepted, source);
             }
             let seat = &mut self.slots[part.index];
             seat.history.extend_from_slice(&part.kept);
