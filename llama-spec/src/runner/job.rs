@@ -190,11 +190,10 @@ pub(crate) struct Custom {
 
 impl Custom {
     pub(crate) fn new(number: u8, factory: &Factory) -> Self {
-        let made = catch_unwind(AssertUnwindSafe(|| factory.make()));
         let mut custom = Self { number, draws: factory.draws, drafter: None };
-        match made {
-            Ok(drafter) => custom.drafter = Some(drafter),
-            Err(_) => custom.give_up(),
+        match shielded(|| factory.make()) {
+            Some(drafter) => custom.drafter = Some(drafter),
+            None => custom.give_up(),
         }
         custom
     }
@@ -202,19 +201,40 @@ impl Custom {
     /// Runs foreign code. A panic ends with it: the drafter is not asked again.
     fn run<T>(&mut self, call: impl FnOnce(&mut dyn Drafter) -> T) -> Option<T> {
         let drafter = self.drafter.as_deref_mut()?;
-        // Whatever state the panic left behind is dropped with the drafter.
-        let result = catch_unwind(AssertUnwindSafe(|| call(drafter)));
-        if result.is_err() {
+        let result = shielded(|| call(drafter));
+        if result.is_none() {
             self.give_up();
         }
-        result.ok()
+        result
     }
 
     fn give_up(&mut self) {
         tracing::warn!(drafter = self.number, "a drafter panicked and is not asked again for this text");
-        let broken = self.drafter.take();
-        // Dropping it is foreign code, too.
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(broken)));
+        self.let_go();
+    }
+
+    /// Dropping it is foreign code, too.
+    fn let_go(&mut self) {
+        let drafter = self.drafter.take();
+        shielded(|| drop(drafter));
+    }
+}
+
+impl Drop for Custom {
+    fn drop(&mut self) {
+        self.let_go();
+    }
+}
+
+/// What foreign code gives, or nothing if it panics. Whatever state a panic leaves behind is dropped by whoever asked.
+fn shielded<T>(call: impl FnOnce() -> T) -> Option<T> {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(result) => Some(result),
+        Err(panic) => {
+            // It may be anything, even something that panics when it is dropped.
+            std::mem::forget(panic);
+            None
+        }
     }
 }
 

@@ -32,6 +32,8 @@ pub(super) struct TakeBack<'a> {
     pub(super) position: u32,
     /// The tokens of the round that stay.
     pub(super) kept: &'a [Token],
+    /// The draft's memory has followed from the beginning.
+    pub(super) in_step: bool,
 }
 
 /// The contexts and drafters of a runner.
@@ -142,8 +144,12 @@ impl Machine {
         Ok(made?)
     }
 
-    /// To be called before a draft is decoded, the target's memory ending before `position`.
-    pub(super) fn prepare(&mut self, slot: Slot, position: u32) -> Result<()> {
+    /// To be called before a draft is decoded, the memories ending before `position`. `foreign` says that the draft was not made
+    /// by [`draft`](Self::draft), which sees to the draft's memory itself.
+    pub(super) fn prepare(&mut self, slot: Slot, position: u32, foreign: bool) -> Result<()> {
+        if foreign && self.draft_rollback == Rollback::Checkpoint {
+            self.save(Side::Draft, slot, position)?;
+        }
         match self.rollback {
             Rollback::Checkpoint => self.save(Side::Target, slot, position),
             _ => Ok(()),
@@ -170,12 +176,22 @@ impl Machine {
         Ok(self.raw.decode(&self.replay)?)
     }
 
-    /// The same for the draft's memory, after the target's.
+    /// The same for the draft's memory, after the target's. A slot that is not in step may be emptied in it.
     pub(super) fn take_back_draft(&mut self, slots: &[TakeBack<'_>]) -> Result<(), Failure> {
-        for one in slots {
-            self.draft_back_to(one.slot, one.position, one.position + one.kept.len() as u32).map_err(words)?;
+        let by_checkpoint = self.draft_rollback == Rollback::Checkpoint;
+        if by_checkpoint && slots.iter().all(|one| !one.in_step) {
+            return Ok(());
         }
-        if self.draft_rollback == Rollback::Checkpoint {
+        for one in slots {
+            match by_checkpoint && !one.in_step {
+                // It is shown what was computed again like the others, and there is no checkpoint that this would continue.
+                true => self.clear_draft(one.slot)?,
+                false => {
+                    self.draft_back_to(one.slot, one.position, one.position + one.kept.len() as u32).map_err(words)?
+                }
+            }
+        }
+        if by_checkpoint {
             // The target has just computed the kept tokens again.
             self.faults.drafters(Call::Follow)?;
             self.raw.follow()?;

@@ -2,7 +2,7 @@
 
 use super::machine::TakeBack;
 use super::share::share;
-use super::{Broken, Job, Runner, Seat, slot};
+use super::{Broken, DraftMemory, Job, Runner, Seat, slot};
 use crate::batch::Batch;
 use crate::error::DecodeError;
 use crate::ffi::speculation::{DraftRequest, Drafted};
@@ -213,7 +213,9 @@ impl Runner {
                 let Some(job) = &self.slots[part.index].job else { continue };
                 part.rows.clear();
                 if prepared.is_ok() && !part.draft.tokens.is_empty() {
-                    prepared = self.machine.prepare(slot(part.index), part.position as u32);
+                    let in_step = self.slots[part.index].draft_memory == DraftMemory::InStep;
+                    let foreign = in_step && matches!(part.source, Some(Source::Custom(_)));
+                    prepared = self.machine.prepare(slot(part.index), part.position as u32, foreign);
                 }
                 for (offset, token) in std::iter::once(&job.last()).chain(&part.draft.tokens).enumerate() {
                     part.rows.push(batch.push(*token, (part.position + offset) as u32, slot(part.index), true));
@@ -282,12 +284,14 @@ impl Runner {
             part.kept.extend_from_slice(&part.draft.tokens[..accepted]);
             job.tokens.extend_from_slice(&part.verified);
             job.generated.extend_from_slice(&part.verified);
-            job.drafting.extend(&part.verified);
             job.recomputed = 0;
-            match part.source {
-                Some(Source::Custom(number)) => job.drafting.outcome(number, part.draft.tokens.len(), accepted),
-                Some(source) => self.told(part.index, accepted, source),
-                None => {}
+            // Who drafted learns of the outcome before all of them learn the tokens.
+            if let Some(Source::Custom(number)) = part.source {
+                job.drafting.outcome(number, part.draft.tokens.len(), accepted);
+            }
+            job.drafting.extend(&part.verified);
+            if let Some(source) = part.source {
+                self.told(part.index, accepted, source);
             }
             let seat = &mut self.slots[part.index];
             seat.history.extend_from_slice(&part.kept);
@@ -299,10 +303,20 @@ impl Runner {
             let slots: Vec<TakeBack<'_>> = parts
                 .iter()
                 .filter(rejected)
-                .map(|part| TakeBack { slot: slot(part.index), position: part.position as u32, kept: &part.kept })
+                .map(|part| TakeBack {
+                    slot: slot(part.index),
+                    position: part.position as u32,
+                    kept: &part.kept,
+                    in_step: self.slots[part.index].draft_memory == DraftMemory::InStep,
+                })
                 .collect();
             match self.machine.take_back(&slots) {
                 Ok(()) => {
+                    // What has holes is emptied before it is shown anything again.
+                    let holed = slots.iter().filter(|one| !one.in_step);
+                    holed.for_each(|one| {
+                        self.slots[one.slot.index() as usize].draft_memory = DraftMemory::Behind;
+                    });
                     if let Err(failure) = self.machine.take_back_draft(&slots) {
                         let indexes: Vec<usize> = backs.iter().map(|(index, _)| *index).collect();
                         self.draft_failed(&indexes, "rollback", &failure);

@@ -2,5 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod drafters;
+#[path = "../support/lengths.rs"]
+mod lengths;
+mod lossless;
+#[allow(dead_code, reason = "shared with tests that need other parts of it")]
+#[path = "../methods/pairs.rs"]
+mod pairs;
 mod requests;
+mod scripted;
 mod support;
+mod table;

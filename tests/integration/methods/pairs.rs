@@ -17,7 +17,12 @@ pub(crate) struct Pair {
     pub(crate) accepted: u64,
 }
 
-const fn pair(target: &'static str, draft: Option<&'static str>, methods: &'static [Method], accepted: u64) -> Pair {
+pub(crate) const fn pair(
+    target: &'static str,
+    draft: Option<&'static str>,
+    methods: &'static [Method],
+    accepted: u64,
+) -> Pair {
     Pair { target, draft, methods, accepted }
 }
 
@@ -70,9 +75,9 @@ pub(crate) const PAIRS: &[Pair] = &[
 
 /// The loaded models of a pair.
 pub(crate) struct Loaded {
-    pair: Pair,
-    target: Model,
-    draft: Option<Model>,
+    pub(crate) pair: Pair,
+    pub(crate) target: Model,
+    pub(crate) draft: Option<Model>,
 }
 
 impl Loaded {
@@ -94,7 +99,7 @@ impl Loaded {
     }
 
     /// With drafts of at most `length` tokens, or of as many as the file can draft.
-    fn config(&self, length: u32) -> SpecConfig {
+    pub(crate) fn config(&self, length: u32) -> SpecConfig {
         let mut config = config(self.pair.methods, length);
         let file = self.draft.as_ref().unwrap_or(&self.target).file();
         let facts = file.description();
