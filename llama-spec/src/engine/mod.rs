@@ -97,9 +97,14 @@ impl Engine {
         self.shape.rows
     }
 
-    /// What speculation came to: what was asked for, what is in force now, and why if they differ.
+    /// What speculation came to: what was asked for, what is in force now, and why if they differ. Without any there is always a
+    /// reason.
     pub fn speculation(&self) -> Speculation {
-        self.shared.speculation()
+        let mut speculation = self.shared.speculation();
+        if !speculation.is_active() && speculation.reason.is_none() {
+            speculation.reason = Some("no speculation was asked for".into());
+        }
+        speculation
     }
 
     /// Its numbers, as of the last fraction of a second. It answers at once, however busy the engine is.
@@ -128,6 +133,17 @@ impl Engine {
     /// Gives several answers to one request. Its prompt is computed once; with a seed, the answers have that seed and the
     /// following ones. They count as one in the queue.
     ///
+    /// ```
+    /// # use llama_spec::{Engine, ModelFile, Request, SamplerOptions};
+    /// # let target = ModelFile::open(llama_spec_tests::zoo::file("target"))?;
+    /// # let engine = Engine::builder(target).slots(3).context_per_slot(256).build()?;
+    /// let request = Request::prompt("Hello").sampler(SamplerOptions::default().temperature(5.0).seed(1)).max_tokens(10);
+    /// let outputs: Vec<_> = engine.generate_many(request, 3)?.into_iter().map(|answer| answer.output()).collect();
+    /// # let outputs = outputs.into_iter().collect::<Result<Vec<_>, _>>()?;
+    /// # assert_ne!(outputs[0].tokens, outputs[1].tokens);
+    /// # Ok::<_, llama_spec::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Engine::generate`].
     pub fn generate_many(&self, request: impl Into<Request>, answers: u32) -> Result<Vec<Response>> {
@@ -148,6 +164,25 @@ impl Engine {
 
     /// Goes on with a text that [`Response::save`] saved, in this process or another: the events are those of the tokens
     /// that were still to come.
+    ///
+    /// ```
+    /// # use llama_spec::engine::SavedState;
+    /// # use llama_spec::{Engine, ModelFile, Request};
+    /// # let target = ModelFile::open(llama_spec_tests::zoo::file("target"))?;
+    /// # let engine = Engine::builder(&target).context_per_slot(8192).build()?;
+    /// # let elsewhere = Engine::builder(&target).context_per_slot(8192).build()?;
+    /// let mut response = engine.generate(Request::prompt("Hello").greedy().max_tokens(8000))?;
+    /// for event in response.by_ref().take(10) {
+    ///     event?;
+    /// }
+    /// let bytes = response.save()?.to_bytes()?;
+    /// drop(response); // it is not wanted here any more
+    ///
+    /// let saved = SavedState::from_bytes(&bytes)?;
+    /// let rest = elsewhere.resume(&saved)?.output()?;
+    /// assert_eq!(saved.generated().len() + rest.tokens.len(), 8000);
+    /// # Ok::<_, llama_spec::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::State`] when it was saved with other models or does not fit this engine; else as [`Engine::generate`].

@@ -19,6 +19,24 @@ use std::task::{Context, Poll};
 /// the request.
 ///
 /// The last event is [`Event::Finished`], or an error. What was not fetched yet is kept; a slow reader does not hold up others.
+///
+/// ```
+/// # use llama_spec::{Engine, Event, ModelFile, Request};
+/// # use std::time::Duration;
+/// # let target = ModelFile::open(llama_spec_tests::zoo::file("target"))?;
+/// # let engine = Engine::builder(target).context_per_slot(512).build()?;
+/// let response = engine.generate(Request::prompt("Hello").greedy().max_tokens(12).deadline(Duration::from_secs(60)))?;
+/// let canceller = response.canceller(); // for a button elsewhere
+/// for event in response {
+///     match event? {
+///         Event::Token { text, .. } => print!("{text}"),
+///         Event::Finished { reason, stats, .. } => println!("\n{reason}: {stats}"),
+///         _ => {}
+///     }
+/// }
+/// # canceller.cancel();
+/// # Ok::<_, llama_spec::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Response {
     id: u64,
