@@ -167,12 +167,13 @@ impl Engine {
     ///
     /// ```
     /// # use llama_spec::engine::SavedState;
-    /// # use llama_spec::{Engine, ModelFile, Request};
+    /// # use llama_spec::{ContextOptions, Engine, ModelFile, Request};
     /// # let target = ModelFile::open(llama_spec_tests::zoo::file("target"))?;
-    /// # let engine = Engine::builder(&target).context_per_slot(8192).build()?;
-    /// # let elsewhere = Engine::builder(&target).context_per_slot(8192).build()?;
-    /// let mut response = engine.generate(Request::prompt("Hello").greedy().max_tokens(8000))?;
-    /// for event in response.by_ref().take(10) {
+    /// # let context = ContextOptions::default().threads(1).length_per_slot(3000);
+    /// # let engine = Engine::builder(&target).context(context.clone()).build()?;
+    /// # let elsewhere = Engine::builder(&target).context(context).build()?;
+    /// let mut response = engine.generate(Request::prompt("Hello").greedy().max_tokens(2500))?;
+    /// for event in response.by_ref().take(3) {
     ///     event?;
     /// }
     /// let bytes = response.save()?.to_bytes()?;
@@ -180,7 +181,7 @@ impl Engine {
     ///
     /// let saved = SavedState::from_bytes(&bytes)?;
     /// let rest = elsewhere.resume(&saved)?.output()?;
-    /// assert_eq!(saved.generated().len() + rest.tokens.len(), 8000);
+    /// assert_eq!(saved.generated().len() + rest.tokens.len(), 2500);
     /// # Ok::<_, llama_spec::Error>(())
     /// ```
     ///
