@@ -122,6 +122,11 @@ lsys_status lsys_decode(llama_context * ctx, lsys_batch * batch, int32_t * code)
         if (settings.n_rs_seq > 0 && settings.n_ubatch <= settings.n_rs_seq + 1) {
             return lsys::refuse("n_ubatch is %u, but must be above n_rs_seq + 1 = %u", settings.n_ubatch, settings.n_rs_seq + 1);
         }
+        for (size_t seq = 0; seq < batch->seen.size(); ++seq) {
+            if (batch->seen[seq]) {
+                lsys::claim_cell(ctx, (llama_seq_id) seq);
+            }
+        }
         return run(ctx, batch, LLAMA_PROCESS_TYPE_DECODE, code);
     });
 }

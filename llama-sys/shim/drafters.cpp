@@ -235,7 +235,8 @@ lsys_status check_dflash(const lsys_spec_params & params, bool dspark) {
     if (block < 2 || block > MAX_LENGTH) {
         return lsys::refuse("the draft's block size is %d", block);
     }
-    // Every drafting sequence puts a block into the same batch, which without causal attention must fit a micro-batch.
+    // Every drafting sequence puts a block of the same length into the same batch, whatever its own limit is. Without causal
+    // attention it must fit a micro-batch, and the heads of DSpark and DFlash2 abort on one with parts of blocks.
     const bool     lilicorr = meta(draft, "lilicorr.candidate_topk", 0) > 0;
     const uint32_t rows     = lilicorr ? (uint32_t) block : (uint32_t) std::min(params.draft_n_max, dspark ? block : block - 1) + 1;
     const uint32_t room     = std::min(llama_n_ubatch(ctx), llama_n_batch(ctx));
@@ -277,6 +278,9 @@ lsys_status lsys::check_drafters(const lsys_spec_params & params) {
     }
     if (params.n_seq == 0 || params.n_seq > llama_n_seq_max(params.ctx_target)) {
         return refuse("n_seq is %u, the target context has %u sequences", params.n_seq, llama_n_seq_max(params.ctx_target));
+    }
+    if (params.n_seq > 1 && lsys::moves_states(params.ctx_target)) {
+        return refuse("with n_rs_seq above 0, %u sequences can only be taken back if kv_unified is off", params.n_seq);
     }
     lsys_spec_type model_type = LSYS_SPEC_NONE;
     for (size_t i = 0; i < params.n_types; ++i) {

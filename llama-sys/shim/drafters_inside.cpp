@@ -31,6 +31,26 @@ bool allows(const lsys_spec::sequence & one, const common_speculative_impl & dra
     return one.types == 0 || (one.types & (1u << drafter.type)) != 0;
 }
 
+// How many positions a drafter writes for a sequence, from the one of its last token on.
+int64_t n_positions(const common_speculative_impl & drafter, const common_speculative_draft_params & asked) {
+    if (dynamic_cast<const simple_drafter *>(&drafter) != nullptr) {
+        return asked.n_max > 0 ? std::min(asked.n_max, drafter.n_max) : drafter.n_max;
+    }
+    if (const auto * const mtp = dynamic_cast<const mtp_drafter *>(&drafter)) {
+        return mtp->is_mem_shared ? 0 : mtp->n_max;
+    }
+    if (const auto * const dflash = dynamic_cast<const dflash_drafter *>(&drafter)) {
+        return dflash->is_lilicorr ? dflash->block_size : dflash->n_max + 1;
+    }
+    return dynamic_cast<const eagle3_drafter *>(&drafter) != nullptr ? drafter.n_max : 0;
+}
+
+// A batch that does not fit for one sequence fails for all of them, so those at the end of the draft's context stay out of it.
+bool fits(const lsys_spec & spec, const common_speculative_impl & drafter, const common_speculative_draft_params & asked) {
+    const int64_t n = n_positions(drafter, asked);
+    return n == 0 || asked.pos0 + n <= (int64_t) llama_n_ctx_seq(spec.draft);
+}
+
 // The next request seeds the sequence's random numbers, even if its seed is the last one's.
 template <typename Drafter>
 void reseed(Drafter & drafter, llama_seq_id seq) {
@@ -66,7 +86,7 @@ void ask(lsys_spec & spec, common_speculative_impl & drafter, const std::vector<
     auto & asked = spec.inner->dparams;
     bool   any   = false;
     for (const llama_seq_id seq : open) {
-        asked[seq].drafting = allows(spec.sequences[seq], drafter);
+        asked[seq].drafting = allows(spec.sequences[seq], drafter) && fits(spec, drafter, asked[seq]);
         any                 = any || asked[seq].drafting;
     }
     if (!any) {

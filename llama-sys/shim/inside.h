@@ -53,6 +53,17 @@ inline bool publishes_layer(const llama_context * ctx, uint32_t layer) {
     return graph != nullptr && graph->get_layer_inp((int) layer) != nullptr;
 }
 
+// ---- recurrent states that tokens are taken back with (cells.cpp) ----
+
+// They are not safe where all sequences share one cache: drafts of one sequence can ruin the state of another.
+bool moves_states(const llama_context * ctx);
+
+// To be called before a sequence is decoded or restored, so that its state is never moved.
+void claim_cell(const llama_context * ctx, llama_seq_id seq);
+
+// The same for a sequence that has just become a copy.
+void part_cells(llama_context * ctx, llama_seq_id from, llama_seq_id to);
+
 // LSYS_INVALID when making a context of any model with these parameters would abort (context.cpp).
 lsys_status check_context_params(const llama_context_params & params);
 

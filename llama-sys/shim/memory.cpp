@@ -128,6 +128,7 @@ lsys_status lsys_memory_copy(llama_context * ctx, llama_seq_id from, llama_seq_i
             return lsys::refuse("sequence %d is not empty", to);
         }
         llama_memory_seq_cp(memory, from, to, p0, p1);
+        lsys::part_cells(ctx, from, to);
         return LSYS_OK;
     });
 }
@@ -243,6 +244,9 @@ lsys_status lsys_state_set(llama_context * ctx, llama_seq_id seq, llama_state_se
         // Half of such a state lies on the device; llama.cpp aborts when the two halves do not belong together.
         if ((flags & LLAMA_STATE_SEQ_FLAGS_ON_DEVICE) != 0 && !lsys::remembers_state(ctx, data, size)) {
             return lsys::refuse("the state is not the last one that this context left on its device");
+        }
+        if (seq != -1) {
+            lsys::claim_cell(ctx, seq);
         }
         const size_t read = seq == -1 ? llama_state_set_data(ctx, data, size) : llama_state_seq_set_data_ext(ctx, data, size, seq, flags);
         return read == size ? LSYS_OK : lsys::fail("the state does not fit: %zu of its %zu bytes were read", read, size);

@@ -36,7 +36,7 @@ pub(crate) struct Sequence {
     pub(crate) chunk: usize,
     /// They have a batch of their own.
     pub(crate) apart: bool,
-    /// Tokens to generate.
+    /// Tokens to generate; with the prompt not more than fit a slot.
     pub(crate) length: usize,
     /// The longest draft of each of its rounds, over and over.
     pub(crate) limits: &'static [i32],
@@ -44,8 +44,8 @@ pub(crate) struct Sequence {
     pub(crate) types: u32,
     /// Temperature and seed, where drafts are drawn.
     pub(crate) drawn: Option<(f32, u32)>,
-    /// It is not computed, but a copy of the sequence of this index, made when the prompt of that one is known.
-    pub(crate) copy_of: Option<usize>,
+    /// It begins as a copy of the sequence of this index, made when that one knows its prompt and has done so many rounds.
+    pub(crate) copy_of: Option<(usize, usize)>,
 }
 
 /// What became of a sequence.
@@ -73,6 +73,8 @@ impl Trace {
 /// Where a sequence is.
 struct State<'a> {
     of: &'a Sequence,
+    /// Positions of a slot.
+    room: usize,
     /// Tokens of the prompt that were computed.
     known: usize,
     trace: Trace,
@@ -85,7 +87,12 @@ struct State<'a> {
     states: [Vec<u8>; 2],
 }
 
-impl State<'_> {
+impl<'a> State<'a> {
+    fn new(of: &'a Sequence, room: usize) -> Self {
+        let (trace, entries, draft, states) = (Trace::default(), Vec::new(), Drafted::default(), Default::default());
+        Self { of, room, known: 0, trace, done: false, entries, first: 0, draft, states }
+    }
+
     fn generates(&self) -> bool {
         !self.done && self.known == self.of.prompt.len()
     }
@@ -99,8 +106,11 @@ impl State<'_> {
         *self.trace.text.last().unwrap()
     }
 
+    /// The longest draft that may be and that fits behind the last token.
     fn limit(&self) -> i32 {
-        self.of.limits[self.trace.drafts.len() % self.of.limits.len()]
+        let limit = self.of.limits[self.trace.drafts.len() % self.of.limits.len()];
+        let room = (self.room - self.position() - 1) as i32;
+        if limit < 0 { room } else { limit.min(room) }
     }
 }
 
@@ -190,7 +200,9 @@ impl Many {
 
     /// The same; tells `after` after each round the slots that generate and where their next token will stand.
     pub(crate) fn run_with(&mut self, sequences: &[Sequence], after: impl Fn(&Self, usize, usize)) -> Vec<Trace> {
-        let mut states: Vec<State<'_>> = sequences.iter().map(State::from).collect();
+        // SAFETY: the context is alive.
+        let room = unsafe { sys::llama_n_ctx_seq(self.target) } as usize;
+        let mut states: Vec<State<'_>> = sequences.iter().map(|of| State::new(of, room)).collect();
         for round in 0.. {
             if states.iter().all(|state| state.done) {
                 break;
@@ -244,14 +256,14 @@ impl Many {
         self.learn(states);
         self.replay(states);
         for index in 0..states.len() {
-            match states[index].of.copy_of {
-                Some(from) if states[index].known == 0 && states[from].generates() => self.copy(states, from, index),
-                _ => {}
+            let Some((from, rounds)) = states[index].of.copy_of.filter(|_| states[index].known == 0) else { continue };
+            if states[from].generates() && states[from].trace.drafts.len() == rounds {
+                self.copy(states, from, index);
             }
         }
     }
 
-    /// Makes a sequence go on as another one, of which only the prompt is known.
+    /// Makes a sequence go on as another one.
     fn copy(&self, states: &mut [State<'_>], from: usize, to: usize) {
         let [from_slot, to_slot] = [from, to].map(|index| states[index].of.slot as i32);
         // SAFETY: the handles are alive.
@@ -410,13 +422,6 @@ impl Many {
     /// The most probable token after an entry of the last batch.
     fn next(&self, entry: usize) -> u32 {
         crate::raw::argmax(&crate::raw::logits(self.target, entry))
-    }
-}
-
-impl<'a> From<&'a Sequence> for State<'a> {
-    fn from(of: &'a Sequence) -> Self {
-        let (trace, states) = (Trace::default(), Default::default());
-        Self { of, known: 0, trace, done: false, entries: Vec::new(), first: 0, draft: Drafted::default(), states }
     }
 }
 

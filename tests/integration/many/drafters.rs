@@ -5,8 +5,8 @@ use std::ffi::CStr;
 use llama_sys as sys;
 
 use crate::kinds::{self, DRAFT_MAX, Kind};
-use crate::many::{Many, Sequence, Trace};
-use crate::side_by_side::{check, sequence};
+use crate::many::{Many, Sequence, Setup, Trace};
+use crate::side_by_side::{LENGTH, check, sequence};
 
 fn kind(name: &str) -> Kind {
     kinds::models().into_iter().chain(kinds::lookups()).find(|kind| kind.name == name).unwrap()
@@ -43,13 +43,21 @@ fn a_map_drafts_at_full_length_after_a_limit() {
     assert_eq!(trace.drafts[20].tokens.len(), DRAFT_MAX as usize, "{trace:?}");
 }
 
-/// It empties its table after many drafts that were mostly wrong; what was cut off was not.
+/// It empties the table of all sequences after several drafts that were mostly wrong; what was cut off was not.
 #[test]
 fn the_shared_table_survives_short_limits() {
     let kind = kind("ngram-mod");
-    let sequence = Sequence { limits: &[1], ..sequence(&kind, 0) };
-    let trace = Many::new(&kind.setup()).run(&[sequence]).remove(0);
-    assert!(trace.drafts.iter().all(|draft| draft.tokens.len() == 1 && draft.accepted == 1), "{trace:?}");
+    let question = b"one of 36 questions, 9 of them odd".map(u32::from).to_vec();
+    let next = (kind.text)(&question, 1);
+    let answer = b"not what the target says".map(u32::from);
+    let known = [&question[..], &next, &answer].concat();
+    let traces = Many::new(&kind.setup()).run(&[
+        Sequence { prompt: known, length: 2, ..sequence(&kind, 0) },
+        Sequence { limits: &[1], ..sequence(&kind, 1) },
+        Sequence { start: LENGTH, prompt: question, ..sequence(&kind, 0) },
+    ]);
+    assert!(traces[1].drafts.iter().all(|draft| draft.accepted == 1), "{traces:?}");
+    assert_eq!(traces[2].drafts[0].tokens, answer[..DRAFT_MAX as usize], "{traces:?}");
 }
 
 /// The pair of a state with the token after it is only in an EAGLE-3 draft's memory once that token is certain.
@@ -75,4 +83,10 @@ fn copies_are_of_known_sequences_and_without_draft() {
         };
         assert!(why.to_str().unwrap().contains(refused), "{why:?}");
     }
+}
+
+#[test]
+#[should_panic(expected = "4 sequences can only be taken back if kv_unified is off")]
+fn snapshots_in_one_cache_are_refused() {
+    Many::new(&Setup { unified: true, ..kind("mtp of a hybrid").setup() });
 }

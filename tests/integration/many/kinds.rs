@@ -89,6 +89,11 @@ pub(crate) fn models() -> Vec<Kind> {
     all
 }
 
+/// Those that work where all sequences share one cache.
+pub(crate) fn without_snapshots() -> Vec<Kind> {
+    models().into_iter().filter(|kind| !kind.snapshots).collect()
+}
+
 /// Next-token heads of all sorts.
 fn heads() -> Vec<Kind> {
     let kind = |name, target, draft, text| Kind::new(name, sys::LSYS_SPEC_DRAFT_MTP, target, draft, text);

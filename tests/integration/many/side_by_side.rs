@@ -4,7 +4,7 @@ use crate::kinds::{self, Kind};
 use crate::many::{Many, Sequence, Setup, Trace};
 
 /// Tokens of a sequence.
-const LENGTH: usize = 40;
+pub(crate) const LENGTH: usize = 40;
 
 pub(crate) fn sequence(kind: &Kind, which: usize) -> Sequence {
     const LIMITS: [&[i32]; 4] = [&[-1], &[3, 0, 5, 1], &[2, 4], &[0, 0, -1, 0]];
@@ -80,7 +80,7 @@ fn in_slots_with_gaps() {
 
 #[test]
 fn in_one_cache() {
-    check_all(kinds::models(), |setup| setup.unified = true, staggered);
+    check_all(kinds::without_snapshots(), |setup| setup.unified = true, staggered);
 }
 
 #[test]
@@ -94,14 +94,29 @@ fn by_lookup() {
     check_all(kinds::lookups(), |_| {}, with_gaps);
 }
 
+/// Sequences that come and go in all slots, the last one first.
+fn coming_and_going(kind: &Kind) -> Vec<Sequence> {
+    let slots = [(3, 0, 9), (1, 1, 20), (2, 3, 30), (0, 4, 12), (3, 5, 33), (0, 9, 24), (1, 9, 14), (2, 9, 17)];
+    let of = |(index, (slot, start, length))| {
+        let (chunk, apart) = ([5, 60][index / 2 % 2], index % 3 == 0);
+        Sequence { slot, start, length, chunk, apart, ..sequence(kind, index % 4) }
+    };
+    slots.into_iter().enumerate().map(of).collect()
+}
+
 /// States are taken back in micro-batches that hold a part of the sequences each.
 #[test]
 fn hybrids_in_tiny_micro_batches() {
     let hybrids = || kinds::models().into_iter().filter(|kind| kind.name.contains("hybrid")).collect();
-    for micro_batch in [7, 8, 13] {
+    for micro_batch in [7, 13, 512] {
         check_all(hybrids(), |setup| setup.micro_batch = micro_batch, staggered);
-        check_all(hybrids(), |setup| setup.micro_batch = micro_batch, with_gaps);
+        check_all(hybrids(), |setup| setup.micro_batch = micro_batch, coming_and_going);
     }
+}
+
+#[test]
+fn slots_are_used_again() {
+    check_all(kinds::models(), |_| {}, coming_and_going);
 }
 
 /// Each sequence has random numbers of its own.
@@ -126,18 +141,49 @@ fn drawn_drafts() {
     }
 }
 
+/// Room in the contexts of all tests here, in tokens of a sequence.
+const ROOM: usize = 256;
+
+/// The first two sequences fill their slots to the last token, while the drafts of the others go on.
+#[test]
+fn to_the_end_of_the_context() {
+    let filling = |kind: &Kind| {
+        let mut sequences = staggered(kind);
+        for sequence in &mut sequences[..2] {
+            let known = ROOM - sequence.length + 1;
+            let text = (kind.text)(&sequence.prompt, known - sequence.prompt.len());
+            sequence.prompt.extend(text);
+            (sequence.start, sequence.chunk) = (0, 60);
+        }
+        sequences
+    };
+    check_all(kinds::models(), |_| {}, filling);
+}
+
+/// Copies of a sequence that has just taken back what was wrong of a draft.
+#[test]
+fn copies_in_mid_text() {
+    let copies = |kind: &Kind| {
+        let first = Sequence { slot: 2, ..sequence(kind, 0) };
+        let copy = |(slot, rounds)| Sequence { slot, copy_of: Some((0, rounds)), ..first.clone() };
+        [first.clone(), copy((3, 1)), copy((1, 3)), copy((0, 4))].into()
+    };
+    check_all(kinds::models(), |_| {}, copies);
+    check_all(kinds::lookups(), |_| {}, copies);
+}
+
 /// Several answers to one prompt: copies of the first sequence, which go on in their own ways.
 #[test]
 fn copies_of_a_prompt() {
-    for unified in [false, true] {
+    for (unified, models) in [(false, kinds::models()), (true, kinds::without_snapshots())] {
         let copies = |kind: &Kind| {
             let copy = |which| {
-                let (prompt, copy_of) = (kind.prompts[2].clone(), (which > 0).then_some(0));
-                Sequence { prompt, copy_of, ..sequence(kind, which) }
+                let (prompt, copy_of) = (kind.prompts[2].clone(), (which > 0).then_some((0, 0)));
+                Sequence { slot: 3 - which, prompt, copy_of, ..sequence(kind, which) }
             };
             (0..4).map(copy).collect()
         };
-        check_all(kinds::models(), |setup| setup.unified = unified, copies);
+        check_all(models, |setup| setup.unified = unified, copies);
         check_all(kinds::lookups(), |setup| setup.unified = unified, copies);
     }
 }
