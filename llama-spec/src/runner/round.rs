@@ -38,6 +38,8 @@ struct Part {
     /// Its entries in the batch.
     rows: Vec<usize>,
     verified: Vec<Token>,
+    /// Of the verified tokens, if somebody asked for them.
+    logprobs: Vec<Logprobs>,
     /// What stays in the memory: the last token and the accepted ones.
     kept: Vec<Token>,
     /// The text cannot go on.
@@ -51,6 +53,7 @@ impl Part {
         self.draft.clear();
         self.rows.clear();
         self.verified.clear();
+        self.logprobs.clear();
         self.kept.clear();
         self.failed = None;
     }
@@ -265,10 +268,18 @@ impl Runner {
     fn verify(&mut self, parts: &mut [Part]) {
         for part in parts {
             let Some(job) = &mut self.slots[part.index].job else { continue };
-            let Part { rows, draft, verified, draws, .. } = part;
+            let Part { rows, draft, verified, draws, logprobs, .. } = part;
             let distributions = if *draws { draft.distributions.as_slice() } else { &[] };
             match self.machine.verify(&mut job.sampler, rows, &draft.tokens, distributions, verified) {
-                Ok(()) if !verified.is_empty() => {}
+                Ok(()) if !verified.is_empty() => {
+                    // Now, since what is computed again in this round takes the place of these rows.
+                    let top = job.answer.logprobs();
+                    let of = |(row, token): (&usize, &Token)| {
+                        let logits = self.machine.target().logits(*row).ok()?;
+                        Some(Logprobs::of(logits, *token, top?))
+                    };
+                    logprobs.extend(rows.iter().zip(verified.iter()).map_while(of));
+                }
                 Ok(()) => {
                     let failure = crate::error::Failure::new("no token was chosen");
                     part.failed = Some(crate::error::Error::Sample { failure });
@@ -388,10 +399,7 @@ impl Runner {
         let mut reason = None;
         for (offset, token) in part.verified.iter().enumerate() {
             let source = part.source.filter(|_| offset < accepted).unwrap_or(Source::Target);
-            let logprobs = job.answer.logprobs().and_then(|top| {
-                let row = machine.target().logits(part.rows[offset]).ok()?;
-                Some(Logprobs::of(row, *token, top))
-            });
+            let logprobs = part.logprobs.get(offset).cloned();
             reason = job.answer.push(machine.target().model().vocab(), *token, source, logprobs);
             if reason.is_some() {
                 break;
