@@ -128,16 +128,23 @@ impl Machine {
     }
 
     /// Drafts for several slots. The draft's memory is then as it was: what was guessed is computed again together with the
-    /// target's batch. After an error it may be out of step for all of these slots.
-    pub(crate) fn draft(&mut self, requests: &[DraftRequest], drafted: &mut [Drafted]) -> Result<(), Failure> {
+    /// target's batch. After an error it may be out of step for all of these slots. Of a slot that is not `in_step` it is left
+    /// alone, since there it is only looked up what may come.
+    pub(crate) fn draft(
+        &mut self,
+        requests: &[DraftRequest],
+        drafted: &mut [Drafted],
+        in_step: impl Fn(Slot) -> bool,
+    ) -> Result<(), Failure> {
         self.faults.drafters(Call::Draft)?;
+        let followed = || requests.iter().filter(|request| in_step(request.slot));
         if self.draft_rollback == Rollback::Checkpoint {
-            for request in requests {
+            for request in followed() {
                 self.save(Side::Draft, request.slot, request.position).map_err(words)?;
             }
         }
         let made = self.raw.draft(requests, drafted);
-        for request in requests {
+        for request in followed() {
             self.draft_back_to(request.slot, request.position, request.position).map_err(words)?;
         }
         self.faults.drafters(Call::Drafted)?;
@@ -176,27 +183,27 @@ impl Machine {
         Ok(self.raw.decode(&self.replay)?)
     }
 
-    /// The same for the draft's memory, after the target's. A slot that is not in step may be emptied in it.
-    pub(super) fn take_back_draft(&mut self, slots: &[TakeBack<'_>]) -> Result<(), Failure> {
+    /// The same for the draft's memory, after the target's. Gives whether these slots still follow: where the draft goes back to
+    /// checkpoints, those that are not in step have none, and are left as they are unless others are computed again.
+    pub(super) fn take_back_draft(&mut self, slots: &[TakeBack<'_>]) -> Result<bool, Failure> {
         let by_checkpoint = self.draft_rollback == Rollback::Checkpoint;
         if by_checkpoint && slots.iter().all(|one| !one.in_step) {
-            return Ok(());
+            return Ok(false);
         }
         for one in slots {
+            let end = one.position + one.kept.len() as u32;
             match by_checkpoint && !one.in_step {
-                // It is shown what was computed again like the others, and there is no checkpoint that this would continue.
-                true => self.clear_draft(one.slot)?,
-                false => {
-                    self.draft_back_to(one.slot, one.position, one.position + one.kept.len() as u32).map_err(words)?
-                }
+                true => self.remove(Side::Draft, one.slot, 0),
+                false => self.draft_back_to(one.slot, one.position, end),
             }
+            .map_err(words)?;
         }
         if by_checkpoint {
             // The target has just computed the kept tokens again.
             self.faults.drafters(Call::Follow)?;
             self.raw.follow()?;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Compares a draft with what the sampler chooses from these entries of the last batch. Without distributions a token is

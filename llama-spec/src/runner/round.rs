@@ -9,7 +9,7 @@ use crate::ffi::speculation::{DraftRequest, Drafted};
 use crate::generate::StopReason;
 use crate::sample::Logprobs;
 use crate::spec::{Draft, Methods, Source};
-use crate::token::Token;
+use crate::token::{Slot, Token};
 use std::time::{Duration, Instant};
 
 /// What a round needs, kept so that it allocates little.
@@ -38,6 +38,8 @@ struct Part {
     /// Its entries in the batch.
     rows: Vec<usize>,
     verified: Vec<Token>,
+    /// Of the verified tokens, if somebody asked for them.
+    logprobs: Vec<Logprobs>,
     /// What stays in the memory: the last token and the accepted ones.
     kept: Vec<Token>,
     /// The text cannot go on.
@@ -51,6 +53,7 @@ impl Part {
         self.draft.clear();
         self.rows.clear();
         self.verified.clear();
+        self.logprobs.clear();
         self.kept.clear();
         self.failed = None;
     }
@@ -86,6 +89,8 @@ impl Runner {
         }
         // Without drafts there may still be more slots than rows that are computed alike.
         for group in ready.chunks(self.rows.max(1)) {
+            self.catch_up(group);
+            group.iter().for_each(|index| self.begin(*index));
             let mut parts = std::mem::take(&mut self.buffers.parts);
             parts.resize_with(parts.len().max(group.len()), Part::default);
             let spare = parts.split_off(group.len());
@@ -97,7 +102,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Whether a slot takes part in the round. Sees to a full context and to drafters that must be told the text.
+    /// Whether a slot takes part in the round. Sees to a full context and to a draft model that must follow.
     fn make_ready(&mut self, index: usize) -> Result<bool, Broken> {
         if self.slots[index].job.is_none() || self.lacks(index) || self.prime_again(index)? {
             return Ok(false);
@@ -108,7 +113,6 @@ impl Runner {
         if self.lacks(index) {
             return Ok(false);
         }
-        self.begin(index);
         Ok(true)
     }
 
@@ -164,7 +168,9 @@ impl Runner {
         drafted.resize_with(drafted.len().max(requests.len()), Drafted::default);
         let drafted_now = &mut drafted[..requests.len()];
         if !requests.is_empty() {
-            match self.machine.draft(&requests, drafted_now) {
+            let Self { machine, slots, .. } = self;
+            let in_step = |slot: Slot| slots[slot.index() as usize].draft_memory == DraftMemory::InStep;
+            match machine.draft(&requests, drafted_now, in_step) {
                 Ok(()) => self.take_drafts(parts, &requests, drafted_now),
                 Err(failure) => {
                     let indexes: Vec<usize> = requests.iter().map(|request| request.slot.index() as usize).collect();
@@ -262,10 +268,18 @@ impl Runner {
     fn verify(&mut self, parts: &mut [Part]) {
         for part in parts {
             let Some(job) = &mut self.slots[part.index].job else { continue };
-            let Part { rows, draft, verified, draws, .. } = part;
+            let Part { rows, draft, verified, draws, logprobs, .. } = part;
             let distributions = if *draws { draft.distributions.as_slice() } else { &[] };
             match self.machine.verify(&mut job.sampler, rows, &draft.tokens, distributions, verified) {
-                Ok(()) if !verified.is_empty() => {}
+                Ok(()) if !verified.is_empty() => {
+                    // Now, since what is computed again in this round takes the place of these rows.
+                    let top = job.answer.logprobs();
+                    let of = |(row, token): (&usize, &Token)| {
+                        let logits = self.machine.target().logits(*row).ok()?;
+                        Some(Logprobs::of(logits, *token, top?))
+                    };
+                    logprobs.extend(rows.iter().zip(verified.iter()).map_while(of));
+                }
                 Ok(()) => {
                     let failure = crate::error::Failure::new("no token was chosen");
                     part.failed = Some(crate::error::Error::Sample { failure });
@@ -312,14 +326,11 @@ impl Runner {
                 .collect();
             match self.machine.take_back(&slots) {
                 Ok(()) => {
-                    // What has holes is emptied before it is shown anything again.
-                    let holed = slots.iter().filter(|one| !one.in_step);
-                    holed.for_each(|one| {
-                        self.slots[one.slot.index() as usize].draft_memory = DraftMemory::Behind;
-                    });
-                    if let Err(failure) = self.machine.take_back_draft(&slots) {
-                        let indexes: Vec<usize> = backs.iter().map(|(index, _)| *index).collect();
-                        self.draft_failed(&indexes, "rollback", &failure);
+                    let indexes = backs.iter().map(|(index, _)| *index);
+                    match self.machine.take_back_draft(&slots) {
+                        Ok(true) => {}
+                        Ok(false) => indexes.for_each(|index| self.slots[index].draft_memory = DraftMemory::Behind),
+                        Err(failure) => self.draft_failed(&indexes.collect::<Vec<_>>(), "rollback", &failure),
                     }
                 }
                 Err(crate::error::Error::Decode(DecodeError::Fatal { failure })) => return Err(Broken(failure)),
@@ -388,10 +399,7 @@ impl Runner {
         let mut reason = None;
         for (offset, token) in part.verified.iter().enumerate() {
             let source = part.source.filter(|_| offset < accepted).unwrap_or(Source::Target);
-            let logprobs = job.answer.logprobs().and_then(|top| {
-                let row = machine.target().logits(part.rows[offset]).ok()?;
-                Some(Logprobs::of(row, *token, top))
-            });
+            let logprobs = part.logprobs.get(offset).cloned();
             reason = job.answer.push(machine.target().model().vocab(), *token, source, logprobs);
             if reason.is_some() {
                 break;

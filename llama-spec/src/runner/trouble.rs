@@ -126,15 +126,31 @@ impl Runner {
             }
             return Ok(());
         }
-        let mut followed = Ok(());
-        for index in indexes {
-            if self.slots[*index].draft_memory == DraftMemory::Behind && followed.is_ok() {
-                followed = self.machine.clear_draft(slot(*index));
-                self.slots[*index].draft_memory = DraftMemory::Holed;
-            }
-        }
-        if let Err(failure) = followed.and_then(|()| self.machine.follow()) {
+        if let Err(failure) = self.empty_behind(indexes).and_then(|()| self.machine.follow()) {
             self.draft_failed(indexes, "following the target", &failure);
+        }
+        Ok(())
+    }
+
+    /// To be called before a round. If a model should draft for one of these slots, it is shown all of them, so that those that it
+    /// did not follow begin anew with this round. Once there are drafts it would be too late: they would be forgotten, too.
+    pub(super) fn catch_up(&mut self, indexes: &[usize]) {
+        if !indexes.iter().any(|index| self.wants_model(*index)) {
+            return;
+        }
+        if let Err(failure) = self.empty_behind(indexes) {
+            self.draft_failed(indexes, "emptying its memory", &failure);
+        }
+    }
+
+    /// Empties what the draft's memory holds of slots that it did not follow.
+    fn empty_behind(&mut self, indexes: &[usize]) -> Result<(), Failure> {
+        for index in indexes {
+            let seat = &mut self.slots[*index];
+            if seat.draft_memory == DraftMemory::Behind {
+                (seat.draft_memory, seat.begun) = (DraftMemory::Holed, false);
+                self.machine.clear_draft(slot(*index))?;
+            }
         }
         Ok(())
     }

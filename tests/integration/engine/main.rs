@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod boundaries;
 mod drafters;
+mod isolation;
 #[path = "../support/lengths.rs"]
 mod lengths;
 mod lossless;
@@ -13,3 +15,4 @@ mod requests;
 mod scripted;
 mod support;
 mod table;
+mod verification;

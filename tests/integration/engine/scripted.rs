@@ -96,3 +96,16 @@ impl Drafter for Random {
         (0..limit).for_each(|_| draft.push(Token::new(self.rng.below(self.tokens) as i32)));
     }
 }
+
+/// Takes its time, and then has nothing to say.
+pub(crate) struct Slow(pub(crate) std::time::Duration);
+
+impl Drafter for Slow {
+    fn begin(&mut self, _: &[Token]) {}
+
+    fn extend(&mut self, _: &[Token]) {}
+
+    fn propose(&mut self, _: usize, _: &mut Draft) {
+        std::thread::sleep(self.0);
+    }
+}

@@ -1,7 +1,7 @@
 //! Engines of zoo models, and what their texts must be.
 
 use llama_spec::engine::{Drafters, EngineBuilder, Output};
-use llama_spec::{ContextOptions, Engine, Model, Request};
+use llama_spec::{ContextOptions, Engine, Model, Request, SamplerOptions};
 use llama_spec_tests::zoo::{self, Llama};
 
 /// Options that are fast for tiny models.
@@ -26,6 +26,11 @@ pub(crate) fn oracle(target: &Llama, model: &Model, prompt: &str, tokens: usize)
 
 pub(crate) fn ids(output: &Output) -> Vec<i32> {
     output.tokens.iter().map(|token| token.id()).collect()
+}
+
+/// Sampling in which about every second token is not the most probable one.
+pub(crate) fn varied(seed: u32) -> SamplerOptions {
+    SamplerOptions::default().top_p(1.0).min_p(0.0).temperature(4.0).seed(seed)
 }
 
 /// Runs requests side by side.
