@@ -171,8 +171,11 @@ impl Setup {
         // A recurrent draft goes back to a checkpoint, and then the target computes the accepted tokens again with it.
         let recurrent = |model: &Model| model.is_recurrent() || model.is_hybrid();
         let replays = method == Some(Method::DraftSimple) && self.draft.as_ref().is_some_and(recurrent);
+        // Where slots share their cells, snapshots of one could be moved by another.
+        let shared = options.unified_kv && options.slots > 1;
         let snapshots = match options.snapshots {
             _ if replays => 0,
+            0 if shared => 0,
             0 => longest.min(options.micro_batch.min(options.batch).saturating_sub(2)),
             asked => asked,
         };
