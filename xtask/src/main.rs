@@ -8,6 +8,7 @@ mod memcheck;
 mod model;
 mod programs;
 mod run;
+mod soak;
 mod table;
 mod test;
 mod tools;
@@ -83,6 +84,10 @@ enum Command {
     /// The same headers each time. With `--fuzzer`, new ones without end: cargo-fuzz (cargo install cargo-fuzz) and a
     /// nightly toolchain are needed.
     Fuzz(fuzz::Options),
+    /// A day of traffic on engines whose calls fail at random, in ten minutes
+    ///
+    /// Many clients ask in all ways there are. No answer is lost or wrong, nothing waits for ever, and memory does not grow.
+    Soak(soak::Options),
 }
 
 fn main() -> ExitCode {
@@ -116,6 +121,7 @@ impl Command {
             Self::CudaCheck(options) => cuda::check(&options, origin),
             Self::Memcheck => memcheck::check(origin),
             Self::Fuzz(options) => fuzz::fuzz(&options, origin),
+            Self::Soak(options) => soak::soak(&options, origin),
         }
     }
 }

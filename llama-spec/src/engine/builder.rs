@@ -89,6 +89,10 @@ pub struct EngineBuilder {
     queue: usize,
     rows: VerifyRows,
     progress: Option<Progress>,
+    #[cfg(test)]
+    pub(crate) faults: crate::runner::Faults,
+    #[cfg(test)]
+    pub(crate) clock: crate::runner::Clock,
 }
 
 struct Progress(Box<dyn FnMut(Loading) -> ControlFlow<()> + Send>);
@@ -124,6 +128,10 @@ impl EngineBuilder {
             queue: 256,
             rows: VerifyRows::default(),
             progress: None,
+            #[cfg(test)]
+            faults: Default::default(),
+            #[cfg(test)]
+            clock: Default::default(),
         }
     }
 
@@ -245,6 +253,10 @@ impl EngineBuilder {
         setup.context = self.context;
         setup.draft_context = self.draft_context;
         setup.customs = self.own;
+        #[cfg(test)]
+        {
+            (setup.faults, setup.clock) = (self.faults, self.clock);
+        }
         let mut runner = setup.build()?;
         match self.rows {
             VerifyRows::AtMost(rows) => runner.set_rows(rows as usize),

@@ -17,6 +17,9 @@ use std::time::{Duration, Instant};
 /// How old published numbers may be while the engine is busy.
 const PUBLISH: Duration = Duration::from_millis(50);
 
+/// How long an engine's thread may take to say why it ends.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
 /// What an engine's thread shares with those who ask.
 pub(super) struct Shared {
     inbox: Mutex<Inbox>,
@@ -86,7 +89,14 @@ impl Shared {
     /// Asks the thread to save a text, and waits for it.
     pub(super) fn save(&self, id: u64) -> Result<SavedState> {
         let (reply, answer) = mpsc::channel();
-        self.inbox().saves.push(Save { id, reply });
+        let mut inbox = self.inbox();
+        if matches!(inbox.phase, Phase::Failed(_) | Phase::Stopped) {
+            // Nobody would answer.
+            drop(inbox);
+            return Err(self.why_gone());
+        }
+        inbox.saves.push(Save { id, reply });
+        drop(inbox);
         self.changed.notify_all();
         answer.recv().unwrap_or_else(|_| Err(self.why_gone()))
     }
@@ -125,7 +135,10 @@ impl Shared {
 
     /// Why the engine does not answer any more.
     pub(super) fn why_gone(&self) -> Error {
-        match &self.inbox().phase {
+        let working = |inbox: &mut Inbox| !matches!(inbox.phase, Phase::Failed(_) | Phase::Stopped);
+        // A panic drops texts before the thread can say what happened.
+        let inbox = self.changed.wait_timeout_while(self.inbox(), LAST_WORDS, working);
+        match &inbox.unwrap_or_else(PoisonError::into_inner).0.phase {
             Phase::Failed(reason) => Error::EngineFailed { reason: reason.clone() },
             _ => Error::ShuttingDown,
         }

@@ -1,6 +1,7 @@
 //! Which slot a text gets, and how much of what is there it can use.
 
 use super::{Broken, DraftMemory, Job, Runner, Seat, slot};
+use crate::error::{DecodeError, Error};
 use crate::generate::StopReason;
 use crate::token::Token;
 use std::time::Instant;
@@ -86,7 +87,20 @@ impl Runner {
                 seat.history.truncate(left);
                 Ok(())
             }
-            Err(_) => self.empty(index),
+            Err(error) => self.compute_again(index, &error),
+        }
+    }
+
+    /// The memory of a slot could not be changed as it should: its text is computed again.
+    pub(super) fn compute_again(&mut self, index: usize, error: &Error) -> Result<(), Broken> {
+        tracing::warn!(slot = index, %error, "the text is computed again");
+        match error {
+            // Then so are the others.
+            Error::Decode(DecodeError::Aborted) => self.restart(),
+            Error::Decode(error @ (DecodeError::Fatal { .. } | DecodeError::Poisoned)) => {
+                self.decode_failed(&[index], error)
+            }
+            _ => self.empty(index),
         }
     }
 
@@ -115,8 +129,7 @@ impl Runner {
     /// Makes a slot hold what another one holds; if that cannot be done it is empty.
     pub(super) fn copy(&mut self, from: usize, to: usize) -> Result<(), Broken> {
         if let Err(error) = self.machine.copy(slot(from), slot(to)) {
-            tracing::debug!(%error, "a slot could not be copied: its text is computed again");
-            return self.empty(to);
+            return self.compute_again(to, &error);
         }
         let (history, draft_memory) = (self.slots[from].history.clone(), self.slots[from].draft_memory);
         let seat = &mut self.slots[to];

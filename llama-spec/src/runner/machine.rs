@@ -98,8 +98,14 @@ impl Machine {
 
     /// Decodes on the target alone.
     pub(crate) fn decode(&mut self, batch: &Batch) -> Result<(), DecodeError> {
-        self.faults.decode()?;
+        self.faults.decode(Call::Decode)?;
         self.raw.decode(batch)
+    }
+
+    /// Decodes what was decoded before.
+    fn decode_again(&mut self) -> Result<(), DecodeError> {
+        self.faults.decode(Call::Replay)?;
+        self.raw.decode(&self.replay)
     }
 
     /// Shows the drafters what was just decoded.
@@ -144,10 +150,11 @@ impl Machine {
             }
         }
         let made = self.raw.draft(requests, drafted);
-        for request in followed() {
+        self.faults.drafters(Call::Drafted)?;
+        let left = self.faults.leaves_out(Call::LeaveDrafted);
+        for request in followed().filter(|_| !left) {
             self.draft_back_to(request.slot, request.position, request.position).map_err(words)?;
         }
-        self.faults.drafters(Call::Drafted)?;
         Ok(made?)
     }
 
@@ -179,8 +186,7 @@ impl Machine {
             }
             self.replay.push_prompt(one.kept, one.position, one.slot);
         }
-        self.faults.decode()?;
-        Ok(self.raw.decode(&self.replay)?)
+        Ok(self.decode_again()?)
     }
 
     /// The same for the draft's memory, after the target's. Gives whether these slots still follow: where the draft goes back to
@@ -189,6 +195,9 @@ impl Machine {
         let by_checkpoint = self.draft_rollback == Rollback::Checkpoint;
         if by_checkpoint && slots.iter().all(|one| !one.in_step) {
             return Ok(false);
+        }
+        if self.faults.leaves_out(Call::LeaveRejected) {
+            return Ok(true);
         }
         for one in slots {
             let end = one.position + one.kept.len() as u32;
@@ -227,18 +236,22 @@ impl Machine {
 
     /// Empties a slot in both memories, and makes the drafters forget it.
     pub(super) fn clear_slot(&mut self, slot: Slot) -> Result<()> {
+        self.faults.memory(Call::ClearSlot)?;
         self.raw.clear_slot(slot)
     }
 
     /// Empties a slot in the draft's memory only, and makes the drafters forget it.
     pub(super) fn clear_draft(&mut self, slot: Slot) -> Result<(), Failure> {
-        self.remove(Side::Draft, slot, 0).map_err(words)?;
+        self.faults.drafters(Call::ClearDraft)?;
+        self.raw.remove(Side::Draft, slot, 0).map_err(words)?;
         Ok(self.raw.forget(slot)?)
     }
 
     /// Empties all memories; after a failure this makes the target usable again.
     pub(super) fn clear(&mut self) -> Result<()> {
+        self.faults.memory(Call::ClearAll)?;
         self.raw.clear()?;
+        self.faults.cleared();
         (0..self.raw.target().slots()).for_each(|slot| {
             // Nothing can be refused here but the slot, and there are so many.
             let _ = self.raw.forget(Slot::new(slot));
@@ -261,6 +274,7 @@ impl Machine {
     /// # Errors
     /// [`Error::State`] when llama.cpp cannot save them.
     pub(super) fn save_slot(&mut self, slot: Slot, tokens: usize, with_draft: bool) -> Result<Restore> {
+        self.faults.state(Call::Save)?;
         let target = self.raw.state(Side::Target, slot)?;
         let draft = if with_draft { self.raw.state(Side::Draft, slot)? } else { Vec::new() };
         let drafter = if with_draft { self.raw.drafter_state(slot)? } else { Vec::new() };
@@ -273,6 +287,7 @@ impl Machine {
     /// # Errors
     /// [`Error::State`] when it is no state for these contexts; what the slot holds is unknown then.
     pub(super) fn restore_slot(&mut self, slot: Slot, saved: &Restore, history: &[Token]) -> Result<(usize, bool)> {
+        self.faults.state(Call::RestoreTarget)?;
         self.raw.set_state(Side::Target, slot, &saved.target)?;
         let with_draft = self.is_plain() || self.restore_draft(slot, saved).is_ok();
         if !with_draft || !self.can_cut() || self.resume == Resume::Anywhere {
@@ -284,6 +299,7 @@ impl Machine {
     }
 
     fn restore_draft(&mut self, slot: Slot, saved: &Restore) -> Result<()> {
+        self.faults.state(Call::RestoreDraft)?;
         self.raw.set_state(Side::Draft, slot, &saved.draft)?;
         self.raw.set_drafter_state(slot, &saved.drafter)
     }
@@ -295,11 +311,15 @@ impl Machine {
 
     /// Takes all but the first `common` tokens of a slot's `history` out of the memories, or some more. Gives how many are
     /// left.
+    ///
+    /// # Errors
+    /// After one, what the slot holds is unknown. [`Error::Decode`] when that is so for all of them.
     pub(super) fn cut(&mut self, slot: Slot, history: &[Token], common: usize) -> Result<usize> {
         if common >= 2 && self.can_cut() {
-            // What cannot be kept is computed again.
-            if let Ok(left) = self.try_cut(slot, history, common) {
-                return Ok(left);
+            match self.try_cut(slot, history, common) {
+                Ok(left) => return Ok(left),
+                Err(Error::Decode(error)) if breaks_off(&error) => return Err(error.into()),
+                Err(error) => tracing::debug!(%error, "what could be kept is computed again"),
             }
         }
         self.clear_slot(slot)?;
@@ -317,7 +337,7 @@ impl Machine {
         if self.resume == Resume::Seeded {
             self.replay.clear();
             self.replay.push_prompt(&history[target_end..common], target_end as u32, slot);
-            self.raw.decode(&self.replay)?;
+            self.decode_again()?;
             self.faults.memory(Call::Seed)?;
             let seeded = self.raw.seed(slot, 0);
             seeded.map_err(|failed| Error::State { reason: failed.failure.to_string() })?;
@@ -336,6 +356,29 @@ impl Machine {
             Rollback::Checkpoint => self.go_back(Side::Draft, slot, checkpoint),
             _ => self.remove(Side::Draft, slot, end),
         }
+    }
+
+    /// Whether the draft's memory of a slot ends where the target's does, or as much earlier as it should.
+    pub(super) fn in_step(&mut self, slot: Slot) -> Result<(), Failure> {
+        let ends = self.end(Side::Target, slot).zip(self.end(Side::Draft, slot));
+        let Some((target, draft)) = ends else { return Ok(()) };
+        let expected = match self.resume {
+            Resume::Earlier => target.saturating_sub(1),
+            Resume::Anywhere | Resume::Seeded => target,
+        };
+        match draft == expected {
+            true => Ok(()),
+            false => {
+                let words = format!("its memory ends before position {draft}, and should before {expected}");
+                Err(Failure::new(words))
+            }
+        }
+    }
+
+    /// The position after the last one that a memory holds of a slot.
+    fn end(&mut self, side: Side, slot: Slot) -> Option<u32> {
+        let range = self.raw.range(side, slot).ok()?;
+        Some(range.map_or(0, |(_, last)| last + 1))
     }
 
     fn remove(&mut self, side: Side, slot: Slot, from: u32) -> Result<()> {
@@ -360,6 +403,11 @@ impl Machine {
             position => self.raw.go_back(side, slot, data, position),
         }
     }
+}
+
+/// Whether the target decodes nothing more before all memories are emptied.
+fn breaks_off(error: &DecodeError) -> bool {
+    matches!(error, DecodeError::Aborted | DecodeError::Fatal { .. } | DecodeError::Poisoned)
 }
 
 fn words(error: Error) -> Failure {

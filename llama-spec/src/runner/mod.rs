@@ -13,6 +13,7 @@
 
 mod answer;
 mod assign;
+mod clock;
 mod fault;
 mod job;
 mod machine;
@@ -27,6 +28,10 @@ mod tests;
 mod trouble;
 
 pub(crate) use answer::Answer;
+#[cfg(test)]
+pub(crate) use clock::Clock;
+#[cfg(test)]
+pub(crate) use fault::{Call, Fault, Faults};
 pub(crate) use job::{Custom, Drafting, Job, Restore};
 pub(crate) use machine::Machine;
 pub(crate) use setup::Setup;

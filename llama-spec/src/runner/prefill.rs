@@ -33,7 +33,7 @@ impl Runner {
                 Err(error) => return self.decode_failed(&[index], &error),
             }
         }
-        self.follow(&[index])?;
+        self.follow(&[index]);
         if !self.lacks(index) {
             self.share_prompt(index)?;
         }

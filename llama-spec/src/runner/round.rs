@@ -2,6 +2,7 @@
 
 use super::machine::TakeBack;
 use super::share::share;
+use super::trouble::Blame;
 use super::{Broken, DraftMemory, Job, Runner, Seat, slot};
 use crate::batch::Batch;
 use crate::error::DecodeError;
@@ -81,6 +82,7 @@ struct Marks {
 impl Runner {
     /// A round over all slots whose prompt is in the memory.
     pub(super) fn round(&mut self) -> Result<(), Broken> {
+        self.compare_positions();
         let mut ready = Vec::with_capacity(self.slots.len());
         for index in 0..self.slots.len() {
             if self.make_ready(index)? {
@@ -89,12 +91,17 @@ impl Runner {
         }
         // Without drafts there may still be more slots than rows that are computed alike.
         for group in ready.chunks(self.rows.max(1)) {
-            self.catch_up(group);
+            // An earlier group may have taken their slots, or emptied all memories.
+            let group: Vec<usize> = group.iter().copied().filter(|index| self.is_ready(*index)).collect();
+            if group.is_empty() {
+                continue;
+            }
+            self.catch_up(&group);
             group.iter().for_each(|index| self.begin(*index));
             let mut parts = std::mem::take(&mut self.buffers.parts);
             parts.resize_with(parts.len().max(group.len()), Part::default);
             let spare = parts.split_off(group.len());
-            let done = self.round_of(group, &mut parts);
+            let done = self.round_of(&group, &mut parts);
             parts.extend(spare);
             self.buffers.parts = parts;
             done?;
@@ -104,7 +111,7 @@ impl Runner {
 
     /// Whether a slot takes part in the round. Sees to a full context and to a draft model that must follow.
     fn make_ready(&mut self, index: usize) -> Result<bool, Broken> {
-        if self.slots[index].job.is_none() || self.lacks(index) || self.prime_again(index)? {
+        if !self.is_ready(index) || self.prime_again(index)? {
             return Ok(false);
         }
         if self.slots[index].history.len() >= self.target().length_per_slot() as usize && !self.context_full(index)? {
@@ -114,6 +121,11 @@ impl Runner {
             return Ok(false);
         }
         Ok(true)
+    }
+
+    /// Whether the prompt of a slot is in the memory.
+    pub(super) fn is_ready(&self, index: usize) -> bool {
+        self.slots[index].job.is_some() && !self.lacks(index)
     }
 
     fn round_of(&mut self, group: &[usize], parts: &mut Vec<Part>) -> Result<(), Broken> {
@@ -130,7 +142,7 @@ impl Runner {
         }
         marks.decoded = start.elapsed();
         let indexes: Vec<usize> = parts.iter().map(|part| part.index).collect();
-        self.follow(&indexes)?;
+        self.follow(&indexes);
         marks.followed = start.elapsed();
 
         self.verify(parts);
@@ -159,7 +171,8 @@ impl Runner {
                 (part.source, part.draws) = (Some(Source::Custom(number)), draws);
                 continue;
             }
-            let methods = self.trouble.allowed(job.drafting.methods);
+            let methods = self.can_draft(part.index);
+            let Some(job) = &self.slots[part.index].job else { continue };
             if !methods.is_empty() {
                 requests.push(request(part, job, methods, self.config.draft_model.probabilistic));
             }
@@ -174,7 +187,8 @@ impl Runner {
                 Ok(()) => self.take_drafts(parts, &requests, drafted_now),
                 Err(failure) => {
                     let indexes: Vec<usize> = requests.iter().map(|request| request.slot.index() as usize).collect();
-                    self.draft_failed(&indexes, "drafting", &failure);
+                    let blame = self.trouble.suspect(requests.iter().map(|request| request.methods));
+                    self.draft_failed(blame, &indexes, "drafting", &failure);
                 }
             }
         }
@@ -330,10 +344,17 @@ impl Runner {
                     match self.machine.take_back_draft(&slots) {
                         Ok(true) => {}
                         Ok(false) => indexes.for_each(|index| self.slots[index].draft_memory = DraftMemory::Behind),
-                        Err(failure) => self.draft_failed(&indexes.collect::<Vec<_>>(), "rollback", &failure),
+                        Err(failure) => {
+                            self.draft_failed(Blame::Model, &indexes.collect::<Vec<_>>(), "rollback", &failure)
+                        }
                     }
                 }
-                Err(crate::error::Error::Decode(DecodeError::Fatal { failure })) => return Err(Broken(failure)),
+                Err(crate::error::Error::Decode(
+                    error @ (DecodeError::Fatal { .. } | DecodeError::Aborted | DecodeError::Poisoned),
+                )) => {
+                    let indexes: Vec<usize> = backs.iter().map(|(index, _)| *index).collect();
+                    self.decode_failed(&indexes, &error)?;
+                }
                 Err(error) => {
                     tracing::warn!(%error, "rejected tokens could not be taken back: the text is computed again");
                     for (index, _) in backs {

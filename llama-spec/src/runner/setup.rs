@@ -1,5 +1,6 @@
 //! How a runner is made: contexts that fit the methods, and their drafters.
 
+use super::clock::Clock;
 use super::fault::Faults;
 use super::machine::{Machine, Resume};
 use super::round::Buffers;
@@ -26,7 +27,8 @@ pub(crate) struct Setup {
     pub(crate) draft_context: Option<ContextOptions>,
     /// The user's drafters.
     pub(crate) customs: Vec<Factory>,
-    pub(super) faults: Faults,
+    pub(crate) faults: Faults,
+    pub(crate) clock: Clock,
 }
 
 impl Setup {
@@ -39,6 +41,7 @@ impl Setup {
             draft_context: None,
             customs: Vec::new(),
             faults: Faults::default(),
+            clock: Clock::default(),
         }
     }
 
@@ -61,7 +64,7 @@ impl Setup {
         Ok(Runner {
             machine,
             slots: (0..slots).map(|_| Seat::default()).collect(),
-            trouble: Trouble::new(&config),
+            trouble: Trouble::new(&config, self.clock.clone()),
             config,
             customs: self.customs.clone(),
             rows,

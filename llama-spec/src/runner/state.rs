@@ -37,10 +37,7 @@ impl Runner {
                 seat.draft_memory = if with_draft { DraftMemory::InStep } else { DraftMemory::Behind };
                 Ok(())
             }
-            Err(error) => {
-                tracing::warn!(%error, "the saved memory could not be restored: the text is computed again");
-                self.empty(index)
-            }
+            Err(error) => self.compute_again(index, &error),
         }
     }
 }

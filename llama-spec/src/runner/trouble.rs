@@ -1,10 +1,10 @@
 //! Drafters that fail: a round's draft is lost, then they are primed again, then they rest for a while. The text goes on.
 
+use super::clock::Clock;
 use super::{Broken, DraftMemory, Job, Runner, slot};
 use crate::engine::health::Health;
 use crate::error::Failure;
 use crate::spec::{Method, Methods, Source, SpecConfig, Speculation};
-use std::time::Instant;
 
 /// How the drafters of llama.cpp are doing. The model and the lookup methods fail and rest separately.
 #[derive(Debug, Default)]
@@ -15,12 +15,22 @@ pub(super) struct Trouble {
     model: Methods,
     model_health: Health,
     lookup_health: Health,
+    clock: Clock,
+}
+
+/// Who is to blame for a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Blame {
+    /// The method with a model or heads.
+    Model,
+    /// The lookup methods.
+    Lookup,
 }
 
 impl Trouble {
-    pub(super) fn new(config: &SpecConfig) -> Self {
+    pub(super) fn new(config: &SpecConfig, clock: Clock) -> Self {
         let model: Vec<Method> = config.methods.iter().copied().filter(|method| !method.is_lookup()).collect();
-        Self { loaded: Methods::of(&config.methods), model: Methods::of(&model), ..Self::default() }
+        Self { loaded: Methods::of(&config.methods), model: Methods::of(&model), clock, ..Self::default() }
     }
 
     fn lookup(&self) -> Methods {
@@ -29,7 +39,7 @@ impl Trouble {
 
     /// Those of these methods that may draft now.
     pub(super) fn allowed(&mut self, methods: Methods) -> Methods {
-        let now = Instant::now();
+        let now = self.clock.now();
         let mut allowed = methods.and(self.loaded);
         if !allowed.and(self.model).is_empty() && !self.model_health.may_draft(now) {
             allowed = allowed.without(self.model);
@@ -46,6 +56,30 @@ impl Trouble {
         job.drafting.limit > 0 && !self.allowed(model).is_empty()
     }
 
+    /// Who of those that were asked is to blame when nobody can tell: the model can fail in more ways.
+    pub(super) fn suspect(&self, mut asked: impl Iterator<Item = Methods>) -> Blame {
+        match asked.any(|methods| !methods.and(self.model).is_empty()) {
+            true => Blame::Model,
+            false => Blame::Lookup,
+        }
+    }
+
+    fn blame(&self, method: Method) -> Blame {
+        if self.model.contains(method) { Blame::Model } else { Blame::Lookup }
+    }
+
+    /// Who reads the history of a text.
+    fn reader(&mut self, methods: Methods) -> Blame {
+        if self.allowed(methods).and(self.lookup()).is_empty() { Blame::Model } else { Blame::Lookup }
+    }
+
+    fn health(&mut self, blame: Blame) -> &mut Health {
+        match blame {
+            Blame::Model => &mut self.model_health,
+            Blame::Lookup => &mut self.lookup_health,
+        }
+    }
+
     /// What is in force now.
     pub(super) fn speculation(&self, config: &SpecConfig, customs: usize) -> Speculation {
         let mut speculation = Speculation { own_drafters: customs as u8, ..config.speculation() };
@@ -53,7 +87,10 @@ impl Trouble {
             let Some(reason) = health.reason().filter(|_| health.retry_at().is_some()) else { continue };
             if !methods.is_empty() {
                 speculation.effective.retain(|method| !methods.contains(*method));
-                speculation.reason = Some(reason.to_owned());
+                speculation.reason = Some(match speculation.reason.take() {
+                    Some(before) => format!("{before}; {reason}"),
+                    None => reason.to_owned(),
+                });
             }
         }
         speculation
@@ -64,6 +101,38 @@ impl Runner {
     /// Whether a model should draft for the text of a slot now.
     pub(super) fn wants_model(&mut self, index: usize) -> bool {
         self.slots[index].job.as_ref().is_some_and(|job| self.trouble.wants_model(job))
+    }
+
+    /// Compares where the memories of target and draft end. A draft that is out of step has failed, silently: it would go on
+    /// guessing, from another text.
+    pub(super) fn compare_positions(&mut self) {
+        let mut out_of_step = Vec::new();
+        let mut why = None;
+        for index in 0..self.slots.len() {
+            if self.slots[index].draft_memory == DraftMemory::InStep
+                && self.is_ready(index)
+                && self.wants_model(index)
+                && let Err(failure) = self.machine.in_step(slot(index))
+            {
+                out_of_step.push(index);
+                why = Some(failure);
+            }
+        }
+        if let Some(failure) = why {
+            // One failure, however many slots it was noticed in.
+            self.draft_failed(Blame::Model, &out_of_step, "keeping in step", &failure);
+        }
+    }
+
+    /// The methods of llama.cpp that can draft in a slot in this round.
+    pub(super) fn can_draft(&mut self, index: usize) -> Methods {
+        let seat = &self.slots[index];
+        let Some(job) = seat.job.as_ref().filter(|_| seat.begun) else { return Methods::NONE };
+        let allowed = self.trouble.allowed(job.drafting.methods);
+        match seat.draft_memory {
+            DraftMemory::InStep => allowed,
+            DraftMemory::Holed | DraftMemory::Behind => allowed.without(self.trouble.model),
+        }
     }
 
     /// Begins a text anew for a draft model that should draft and has not followed. True if that was needed.
@@ -83,7 +152,10 @@ impl Runner {
         }
         match self.machine.begin(slot(index), &self.slots[index].history) {
             Ok(()) => self.slots[index].begun = true,
-            Err(failure) => self.draft_failed(&[index], "the prompt", &failure),
+            Err(failure) => {
+                let blame = self.trouble.reader(job.drafting.methods);
+                self.draft_failed(blame, &[index], "the prompt", &failure);
+            }
         }
     }
 
@@ -99,37 +171,41 @@ impl Runner {
         }
         let from = seat.history.len().saturating_sub(count);
         if let Err(failure) = self.machine.extend(slot(index), &seat.history[from..]) {
-            seat.begun = false;
-            self.draft_failed(&[index], "new tokens", &failure);
+            let methods = seat.job.as_ref().map_or(Methods::NONE, |job| job.drafting.methods);
+            let blame = self.trouble.reader(methods);
+            self.draft_failed(blame, &[index], "new tokens", &failure);
         }
     }
 
     /// Tells the drafters what became of their draft.
     pub(super) fn told(&mut self, index: usize, accepted: usize, source: Source) {
         let Source::Drafted(method) = source else { return };
+        let blame = self.trouble.blame(method);
         match self.machine.accept(slot(index), accepted) {
-            Ok(()) if method.is_lookup() => self.trouble.lookup_health.worked(),
-            Ok(()) => self.trouble.model_health.worked(),
-            Err(failure) => self.draft_failed(&[index], "the outcome", &failure),
+            Ok(()) => self.trouble.health(blame).worked(),
+            Err(failure) => {
+                // Whoever drafted, a model is told as well, and may have missed it.
+                self.slots[index].draft_memory = DraftMemory::Behind;
+                self.draft_failed(blame, &[index], "the outcome", &failure);
+            }
         }
     }
 
     /// Shows the draft model what was just decoded in these slots, if any of them wants it to draft.
-    pub(super) fn follow(&mut self, indexes: &[usize]) -> Result<(), Broken> {
+    pub(super) fn follow(&mut self, indexes: &[usize]) {
         if self.trouble.model.is_empty() {
-            return Ok(());
+            return;
         }
         let wanted = indexes.iter().any(|index| self.wants_model(*index));
         if !wanted {
             for index in indexes {
                 self.slots[*index].draft_memory = DraftMemory::Behind;
             }
-            return Ok(());
+            return;
         }
         if let Err(failure) = self.empty_behind(indexes).and_then(|()| self.machine.follow()) {
-            self.draft_failed(indexes, "following the target", &failure);
+            self.draft_failed(Blame::Model, indexes, "following the target", &failure);
         }
-        Ok(())
     }
 
     /// To be called before a round. If a model should draft for one of these slots, it is shown all of them, so that those that it
@@ -139,7 +215,7 @@ impl Runner {
             return;
         }
         if let Err(failure) = self.empty_behind(indexes) {
-            self.draft_failed(indexes, "emptying its memory", &failure);
+            self.draft_failed(Blame::Model, indexes, "emptying its memory", &failure);
         }
     }
 
@@ -148,6 +224,7 @@ impl Runner {
         for index in indexes {
             let seat = &mut self.slots[*index];
             if seat.draft_memory == DraftMemory::Behind {
+                // The other drafters forget it as well.
                 (seat.draft_memory, seat.begun) = (DraftMemory::Holed, false);
                 self.machine.clear_draft(slot(*index))?;
             }
@@ -156,12 +233,11 @@ impl Runner {
     }
 
     /// A drafter failed at these slots. What it holds of them is not to be trusted any more.
-    pub(super) fn draft_failed(&mut self, indexes: &[usize], at: &str, failure: &Failure) {
-        let by_model = indexes.iter().any(|index| self.wants_model(*index));
+    pub(super) fn draft_failed(&mut self, blame: Blame, indexes: &[usize], at: &str, failure: &Failure) {
         for index in indexes {
             let seat = &mut self.slots[*index];
             seat.begun = false;
-            if by_model {
+            if blame == Blame::Model {
                 seat.draft_memory = DraftMemory::Behind;
             }
             if let Some(job) = &mut seat.job {
@@ -169,13 +245,14 @@ impl Runner {
             }
         }
         self.total.failures += 1;
-        let (methods, health) = match by_model {
-            true => (self.trouble.model, &mut self.trouble.model_health),
-            false => (self.trouble.lookup(), &mut self.trouble.lookup_health),
+        let methods = match blame {
+            Blame::Model => self.trouble.model,
+            Blame::Lookup => self.trouble.lookup(),
         };
         let names: Vec<&str> = methods.iter().map(Method::name).collect();
         let reason = format!("{} failed at {at}: {failure}", names.join(","));
-        let cure = health.failed(reason.clone(), Instant::now());
+        let now = self.trouble.clock.now();
+        let cure = self.trouble.health(blame).failed(reason.clone(), now);
         tracing::warn!(%reason, ?cure, "a drafter failed");
     }
 }
