@@ -11,6 +11,7 @@ use crate::error::{DecodeError, Error, Failure, Result};
 use crate::ffi::speculation::{DraftRequest, Drafted, RawSpeculation, Side};
 use crate::memory::Rollback;
 use crate::sample::{Candidate, Sampler};
+use crate::spec::SpecConfig;
 use crate::token::{Slot, Token};
 
 /// Where the memories of target and draft can be continued after their ends were cut off.
@@ -352,6 +353,55 @@ impl Machine {
             0 => self.raw.remove(side, slot, 0),
             position => self.raw.go_back(side, slot, data, position),
         }
+    }
+}
+
+/// For a probe.
+impl Machine {
+    /// Empties all memories and makes the drafters anew.
+    pub(super) fn renew(&mut self, config: &SpecConfig) -> Result<()> {
+        self.raw.clear()?;
+        self.checkpoints.iter_mut().for_each(|checkpoints| *checkpoints = Checkpoints::default());
+        let renewed = self.raw.renew(config);
+        renewed.map_err(|failed| Error::Speculation { method: config.names(), reason: failed.failure.to_string() })
+    }
+
+    pub(super) fn resume(&self) -> Resume {
+        self.resume
+    }
+
+    /// Whether a model drafts, or heads.
+    pub(super) fn has_draft(&self) -> bool {
+        self.raw.has_draft()
+    }
+
+    /// The position behind the last one that a memory holds of a slot.
+    pub(super) fn end(&mut self, side: Side, slot: Slot) -> Result<usize> {
+        Ok(self.raw.range(side, slot)?.map_or(0, |(_, last)| last as usize + 1))
+    }
+
+    /// What the target holds of a slot, if its end cannot be cut off.
+    pub(super) fn state_to_go_back(&mut self, slot: Slot) -> Result<Option<Vec<u8>>> {
+        match self.rollback {
+            Rollback::Partial => Ok(None),
+            _ => self.raw.state(Side::Target, slot).map(Some),
+        }
+    }
+
+    /// Makes the target hold this of a slot.
+    pub(super) fn set_state(&mut self, slot: Slot, state: &[u8]) -> Result<()> {
+        self.raw.set_state(Side::Target, slot, state)
+    }
+
+    /// Takes what the target holds of a slot from a position on out, where ends can be cut off.
+    pub(super) fn go_to(&mut self, slot: Slot, position: u32) -> Result<()> {
+        self.raw.remove(Side::Target, slot, position)
+    }
+
+    /// Makes the target hold of another slot what it holds of the first one.
+    pub(super) fn copy_first(&mut self, slot: Slot) -> Result<()> {
+        self.raw.remove(Side::Target, slot, 0)?;
+        self.raw.copy_memory(Side::Target, Slot::FIRST, slot)
     }
 }
 

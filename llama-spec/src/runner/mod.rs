@@ -24,12 +24,14 @@ mod state;
 mod stop;
 #[cfg(test)]
 mod tests;
+mod trial;
 mod trouble;
 
 pub(crate) use answer::Answer;
 pub(crate) use job::{Custom, Drafting, Job, Restore};
 pub(crate) use machine::Machine;
 pub(crate) use setup::Setup;
+pub(crate) use trial::Alone;
 
 use crate::context::Context;
 use crate::error::{DecodeError, Error, Failure};
@@ -55,6 +57,8 @@ pub(crate) struct Runner {
     trouble: Trouble,
     /// The most rows of a round, all slots together.
     rows: usize,
+    /// The most rows of one slot.
+    outputs: u32,
     /// Jobs that lost their slot, or never got one: they go on when one is free.
     returned: Vec<Job>,
     /// Texts that are over and whose owners have not been told.

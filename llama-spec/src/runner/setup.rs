@@ -62,6 +62,7 @@ impl Setup {
             machine,
             slots: (0..slots).map(|_| Seat::default()).collect(),
             trouble: Trouble::new(&config),
+            outputs: self.longest(&config) + 1,
             config,
             customs: self.customs.clone(),
             rows,

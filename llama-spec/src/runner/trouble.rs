@@ -46,6 +46,11 @@ impl Trouble {
         job.drafting.limit > 0 && !self.allowed(model).is_empty()
     }
 
+    /// Why one of them failed last, while it is off or on probation.
+    pub(super) fn complaint(&self) -> Option<&str> {
+        self.model_health.reason().or(self.lookup_health.reason())
+    }
+
     /// What is in force now.
     pub(super) fn speculation(&self, config: &SpecConfig, customs: usize) -> Speculation {
         let mut speculation = Speculation { own_drafters: customs as u8, ..config.speculation() };
