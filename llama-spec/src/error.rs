@@ -151,6 +151,14 @@ pub enum Error {
     /// Files and settings do not go together: every rule that refused them.
     #[error(transparent)]
     Incompatible(#[from] crate::compat::Incompatible),
+    /// An engine was tried before it served, and did not work.
+    #[error("the trial of the engine {}{}", report.outcome, cures(refusal.as_ref()))]
+    Probe {
+        /// What was tried, and what was wrong.
+        report: Box<crate::probe::ProbeReport>,
+        /// The rules that do not hold; nothing for a target that decodes alone.
+        refusal: Option<crate::compat::Incompatible>,
+    },
     /// An engine has as many requests waiting as it takes.
     #[error("the engine is busy: {waiting} requests are waiting already; try again later")]
     Busy {
@@ -244,6 +252,15 @@ impl fmt::Display for Failure {
             false => f.write_str(&all.join("; ")),
         }
     }
+}
+
+fn cures(refusal: Option<&crate::compat::Incompatible>) -> String {
+    let checks = refusal.map(|refusal| refusal.checks.as_slice()).unwrap_or_default();
+    checks
+        .iter()
+        .filter(|check| !check.cure.is_empty())
+        .map(|check| format!("; {}: {}", check.code, check.cure))
+        .collect()
 }
 
 fn places(defects: &[crate::file::Defect]) -> String {

@@ -16,6 +16,7 @@ pub mod isolate;
 pub mod memory;
 pub mod model;
 pub mod options;
+pub mod probe;
 mod runner;
 pub mod sample;
 pub mod spec;

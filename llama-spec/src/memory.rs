@@ -5,10 +5,12 @@ use crate::error::{Error, Result};
 use crate::ffi::status::Failed;
 use crate::token::Slot;
 use llama_sys as sys;
+use serde::{Deserialize, Serialize};
 use std::ops::{Bound, RangeBounds};
 
 /// How tokens can be taken back out of a memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Rollback {
     /// There is no memory, so nothing can be generated speculatively.

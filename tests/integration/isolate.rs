@@ -147,7 +147,7 @@ fn what_hangs_is_killed() {
 
 fn what_cannot_be_done_is_told() {
     let lost = lost(json!({"probe": {}}));
-    assert!(matches!(&lost, Lost::Failed { reason, .. } if reason.contains("probing")), "{lost:?}");
+    assert!(matches!(&lost, Lost::Failed { reason, .. } if reason.contains("no errand")), "{lost:?}");
 }
 
 fn a_program_without_the_hook_is_found_out() {

@@ -5,6 +5,7 @@ use crate::arch::Architecture;
 use crate::file::{Description, ModelFile};
 use crate::memory::Rollback;
 use crate::spec::{Method, SpecConfig};
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// What the rules look at.
@@ -26,7 +27,8 @@ pub(crate) struct Facts<'a> {
 }
 
 /// What is known only after loading, or after a few rounds. All `None` before.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct Observed {
     /// How far the target's context can be rolled back.
@@ -37,7 +39,7 @@ pub struct Observed {
     pub fits: Option<bool>,
     /// Whether rounds of drafting, verifying and rejecting ended as they should.
     pub rounds_work: Option<bool>,
-    /// Whether any token was drafted on a text that repeats itself.
+    /// Whether drafted tokens were accepted on a text that repeats itself; hardly any are as good as none.
     pub drafts: Option<bool>,
 }
 

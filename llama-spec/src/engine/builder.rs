@@ -1,18 +1,23 @@
 //! How an engine is made: models loaded, contexts and drafters made, and the thread started.
 
+use super::attempt::Attempt;
 use super::worker::{Shared, Worker};
 use super::{Engine, Shape};
 use crate::compat::Conditions;
 use crate::context::ContextOptions;
 use crate::error::{Error, Failure, Result};
-use crate::file::{Kind, ModelFile};
+use crate::file::ModelFile;
+use crate::isolate::Isolation;
 use crate::model::Model;
-use crate::options::GpuLayers;
-use crate::runner::{Runner, Setup};
-use crate::spec::{Drafter, Factory, Method, SpecConfig};
+use crate::options::{GpuLayers, SplitMode};
+use crate::probe::{Probe, ProbeReport, Shelf};
+use crate::runner::Runner;
+use crate::spec::{Drafter, Factory, SpecConfig};
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 /// Own drafters that one engine can have.
 const MOST_OWN: usize = 32;
@@ -52,7 +57,7 @@ impl From<&Model> for ModelSource {
 }
 
 impl ModelSource {
-    fn file(&self) -> &ModelFile {
+    pub(super) fn file(&self) -> &ModelFile {
         match self {
             Self::File(file) => file,
             Self::Loaded(model) => model.file(),
@@ -67,7 +72,8 @@ impl ModelSource {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VerifyRows {
-    /// As many as give the logits of single tokens, or differ from them by no more than rounding.
+    /// As many as give the logits of single tokens, or differ from them by no more than rounding, as the
+    /// [probe](crate::probe) measured it. Where it did not, 16 for quantized weights; kernels for others do not change.
     #[default]
     Exact,
     /// So many, whatever that does to near-ties.
@@ -93,9 +99,18 @@ pub struct EngineBuilder {
     pub(crate) faults: crate::runner::Faults,
     #[cfg(test)]
     pub(crate) clock: crate::runner::Clock,
+    split_mode: SplitMode,
+    accept_risk: bool,
+    probe: Probe,
+    probe_budget: Duration,
+    probe_cache: Option<PathBuf>,
+    isolation: Option<Isolation>,
 }
 
-struct Progress(Box<dyn FnMut(Loading) -> ControlFlow<()> + Send>);
+/// How long a probe may take unless something else is asked for.
+const PROBE_BUDGET: Duration = Duration::from_secs(2);
+
+pub(super) struct Progress(pub(super) Box<dyn FnMut(Loading) -> ControlFlow<()> + Send>);
 
 impl std::fmt::Debug for Progress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -132,6 +147,12 @@ impl EngineBuilder {
             faults: Default::default(),
             #[cfg(test)]
             clock: Default::default(),
+            split_mode: SplitMode::default(),
+            accept_risk: false,
+            probe: Probe::default(),
+            probe_budget: PROBE_BUDGET,
+            probe_cache: None,
+            isolation: None,
         }
     }
 
@@ -210,6 +231,45 @@ impl EngineBuilder {
         self
     }
 
+    /// How models are divided among several GPUs. Models that are loaded already stay as they are.
+    pub fn split_mode(mut self, mode: SplitMode) -> Self {
+        self.split_mode = mode;
+        self
+    }
+
+    /// Accept what usually works and can end the process, by the rules of [`compat`](crate::compat). Default: refuse it.
+    pub fn accept_risk(mut self, accept: bool) -> Self {
+        self.accept_risk = accept;
+        self
+    }
+
+    /// Whether the engine is [tried](crate::probe) before it serves. Default: it is.
+    pub fn probe(mut self, probe: Probe) -> Self {
+        self.probe = probe;
+        self
+    }
+
+    /// How long that may take, loading not counted. What there is no time for is left out, and the report says so. Default: 2
+    /// seconds.
+    pub fn probe_budget(mut self, budget: Duration) -> Self {
+        self.probe_budget = budget;
+        self
+    }
+
+    /// A folder where reports are kept. Where there is one of the same files, settings and devices, nothing is tried again.
+    pub fn probe_cache(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.probe_cache = Some(folder.into());
+        self
+    }
+
+    /// What drafts with a model or with heads is first tried in a process of its own, which loads the models, too. If that one
+    /// crashes, this one refuses or [degrades](Self::degrade), and goes on. What the rules call risky is then no longer
+    /// refused, provided it worked there. The program must call [`isolate::hook`](crate::isolate::hook).
+    pub fn isolation(mut self, isolation: Isolation) -> Self {
+        self.isolation = Some(isolation);
+        self
+    }
+
     /// Requests that may wait for a slot; one more is refused with [`Error::Busy`]. Default: 256.
     pub fn queue(mut self, requests: usize) -> Self {
         self.queue = requests;
@@ -228,51 +288,79 @@ impl EngineBuilder {
         self
     }
 
-    /// Checks the files, loads the models, makes contexts and drafters, and starts the thread.
+    /// Checks the files, loads the models, makes contexts and drafters, [tries](crate::probe) them, and starts the thread.
     ///
     /// # Errors
     /// [`Error::Incompatible`] with every rule that refuses files and settings, before anything is loaded; as
-    /// [`ModelBuilder::load`](crate::ModelBuilder::load) and [`Model::context`]; [`Error::Speculation`] for what only loading shows.
+    /// [`ModelBuilder::load`](crate::ModelBuilder::load) and [`Model::context`]; [`Error::Speculation`] for what only loading
+    /// shows, and [`Error::Probe`] for what only running does.
     pub fn build(mut self) -> Result<Engine> {
         if self.own.len() > MOST_OWN {
             let expected = format!("at most {MOST_OWN}");
             return Err(Error::Setting { setting: "drafter", value: self.own.len().to_string(), expected });
         }
         self.target.file().require_loadable()?;
-        let config = self.plan()?;
-        let draft = self.draft.take().filter(|_| config.needs_draft());
-        let mtp = config.methods.contains(&Method::DraftMtp);
-        let progress = Arc::new(std::sync::Mutex::new(self.progress.take()));
-        let own_heads = mtp && draft.is_none();
-        let target = load(self.target, self.gpu_layers, own_heads, &progress, Loading::Target)?;
-        let layers = self.draft_gpu_layers.unwrap_or(self.gpu_layers);
-        let draft = draft.map(|draft| load(draft, layers, mtp, &progress, Loading::Draft)).transpose()?;
-        let mut setup = Setup::new(&target);
-        setup.draft = draft;
-        setup.config = Some(config);
-        setup.context = self.context;
-        setup.draft_context = self.draft_context;
-        setup.customs = self.own;
-        #[cfg(test)]
-        {
-            (setup.faults, setup.clock) = (self.faults, self.clock);
+        let (queue, rows) = (self.queue, self.rows);
+        let lenient = self.is_lenient();
+        let (mut config, conditions) = (self.plan()?, self.conditions());
+        let target = self.target.file().clone();
+        let draft = self.draft.take();
+        let mut attempt = Attempt {
+            target: self.target,
+            draft,
+            context: self.context,
+            draft_context: self.draft_context,
+            gpu_layers: self.gpu_layers,
+            draft_gpu_layers: self.draft_gpu_layers.unwrap_or(self.gpu_layers),
+            split_mode: self.split_mode,
+            own: self.own,
+            progress: Arc::new(std::sync::Mutex::new(self.progress)),
+            conditions: conditions.clone(),
+            accept_risk: self.accept_risk,
+            probe: self.probe,
+            budget: self.probe_budget,
+            shelf: self.probe_cache.map(Shelf::new),
+            isolation: self.isolation,
+            #[cfg(test)]
+            faults: self.faults,
+            #[cfg(test)]
+            clock: self.clock,
+        };
+        loop {
+            match attempt.make(&config) {
+                Ok((mut runner, report)) => {
+                    set_rows(&mut runner, rows, report.as_ref());
+                    return start(runner, report, queue);
+                }
+                Err(error) if lenient && !config.is_off() && is_about_speculation(&error) => {
+                    tracing::warn!(%error, methods = %config.names(), "this does not work: something else takes its place");
+                    config = config.without_what_failed(error.to_string(), &target, &conditions);
+                }
+                Err(error) => return Err(error),
+            }
         }
-        let mut runner = setup.build()?;
-        match self.rows {
-            VerifyRows::AtMost(rows) => runner.set_rows(rows as usize),
-            VerifyRows::Exact => runner.set_rows(unmeasured_rows(&target)),
+    }
+
+    /// Whether what cannot be had is given up instead of failing.
+    fn is_lenient(&self) -> bool {
+        self.degrade || (self.config.is_none() && self.draft.is_none())
+    }
+
+    fn conditions(&self) -> Conditions {
+        let conditions = Conditions::from(&self.context).split_mode(self.split_mode);
+        // What can crash is tried where it does no harm.
+        let conditions = conditions.accept_risk(self.accept_risk || self.isolation.is_some());
+        match &self.draft_context {
+            Some(own) => conditions.draft_kv_types(own.kv_type_k, own.kv_type_v),
+            None => conditions,
         }
-        start(runner, self.queue)
     }
 
     /// What is speculated with, held against the rules before anything is loaded.
     fn plan(&self) -> Result<SpecConfig> {
-        let mut conditions = Conditions::from(&self.context);
-        if let Some(own) = &self.draft_context {
-            conditions = conditions.draft_kv_types(own.kv_type_k, own.kv_type_v);
-        }
+        let conditions = self.conditions();
         let (target, draft) = (self.target.file(), self.draft.as_ref().map(ModelSource::file));
-        let lenient = self.degrade || (self.config.is_none() && draft.is_none());
+        let lenient = self.is_lenient();
         match &self.config {
             None if !self.own.is_empty() && draft.is_none() => Ok(SpecConfig::off()),
             Some(config) if config.is_off() => Ok(config.clone()),
@@ -284,38 +372,35 @@ impl EngineBuilder {
     }
 }
 
-fn load(
-    source: ModelSource,
-    layers: GpuLayers,
-    mtp: bool,
-    progress: &Arc<std::sync::Mutex<Option<Progress>>>,
-    step: fn(f32) -> Loading,
-) -> Result<Model> {
-    let file = match source {
-        ModelSource::Loaded(model) => return Ok(model),
-        ModelSource::File(file) => file,
-    };
-    let progress = Arc::clone(progress);
-    let report = move |share| match progress.lock() {
-        Ok(mut progress) => progress.as_mut().map_or(ControlFlow::Continue(()), |progress| (progress.0)(step(share))),
-        Err(_) => ControlFlow::Continue(()),
-    };
-    // All of an assistant's layers are heads, and always loaded.
-    let mtp = mtp && file.kind() != Kind::Gemma4Assistant;
-    Model::builder_of(&file).gpu_layers(layers).mtp(mtp).on_progress(report).load()
+/// Whether another configuration could be had where this error stands in the way.
+fn is_about_speculation(error: &Error) -> bool {
+    matches!(error, Error::Incompatible(_) | Error::Speculation { .. } | Error::Probe { .. } | Error::Context { .. })
+}
+
+/// Keeps the batches of the rounds below the number of rows from which logits are others.
+fn set_rows(runner: &mut Runner, rows: VerifyRows, report: Option<&ProbeReport>) {
+    let quantized = runner.model().file().is_quantized();
+    let exact = report.and_then(|report| Some((report.exact_rows? as usize, report.step().is_some())));
+    runner.set_rows(match (rows, exact) {
+        (VerifyRows::AtMost(rows), _) => rows as usize,
+        // Kernels for plain weights have no step behind those that were tried.
+        (VerifyRows::Exact, Some((_, false))) if !quantized => usize::MAX,
+        (VerifyRows::Exact, Some((exact, _))) => exact,
+        (VerifyRows::Exact, None) => unmeasured_rows(quantized),
+    });
 }
 
 /// The rows that are taken to be exact where that was not measured: kernels for plain weights differ by rounding only, those
 /// for quantized weights were seen to change somewhere above this.
-fn unmeasured_rows(target: &Model) -> usize {
+fn unmeasured_rows(quantized: bool) -> usize {
     const QUANTIZED: usize = 16;
-    match target.file().is_quantized() {
+    match quantized {
         true => QUANTIZED,
         false => usize::MAX,
     }
 }
 
-fn start(runner: Runner, queue: usize) -> Result<Engine> {
+fn start(runner: Runner, report: Option<ProbeReport>, queue: usize) -> Result<Engine> {
     let model = runner.model().clone();
     let shape = Shape {
         slots: runner.target().slots(),
@@ -326,7 +411,8 @@ fn start(runner: Runner, queue: usize) -> Result<Engine> {
     let shared = Arc::new(Shared::new(queue, &runner));
     let theirs = Arc::clone(&shared);
     let thread = std::thread::Builder::new().name("llama-spec engine".into());
-    let thread = thread.spawn(move || Worker { runner, shared: &theirs, plain_token: None }.run());
+    let plain_token = report.as_ref().and_then(|report| report.times.plain_token);
+    let thread = thread.spawn(move || Worker { runner, shared: &theirs, plain_token }.run());
     let thread = thread.map_err(|error| Error::Context { failure: Failure::new(format!("no thread: {error}")) })?;
-    Ok(Engine { shared, thread: Some(thread), model, config, own, shape, ids: AtomicU64::new(1) })
+    Ok(Engine { shared, thread: Some(thread), model, config, own, shape, report, ids: AtomicU64::new(1) })
 }

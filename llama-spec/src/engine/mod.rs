@@ -4,6 +4,7 @@
 //! side by side: each step computes a piece of one prompt and one round for all texts whose prompt is known (continuous
 //! batching). The text of a request does not depend on what else is going on, nor on who drafts.
 
+mod attempt;
 mod builder;
 pub(crate) mod health;
 mod metrics;
@@ -24,6 +25,7 @@ pub use stats::{EngineStats, SlotStats};
 use crate::error::Result;
 use crate::generate::check_prompt;
 use crate::model::Model;
+use crate::probe::ProbeReport;
 use crate::runner::{Answer, Custom, Drafting, Job};
 use crate::sample::Sampler;
 use crate::spec::{Factory, SpecConfig, Speculation};
@@ -60,6 +62,7 @@ pub struct Engine {
     config: SpecConfig,
     own: Vec<Factory>,
     shape: Shape,
+    report: Option<ProbeReport>,
     ids: AtomicU64,
 }
 
@@ -95,6 +98,11 @@ impl Engine {
     /// The most tokens that are verified in one batch, all texts together; see [`VerifyRows`].
     pub fn verify_rows(&self) -> u32 {
         self.shape.rows
+    }
+
+    /// What was found when it was tried before it served; nothing if it was not.
+    pub fn probe(&self) -> Option<&ProbeReport> {
+        self.report.as_ref()
     }
 
     /// What speculation came to: what was asked for, what is in force now, and why if they differ. Without any there is always a

@@ -15,6 +15,50 @@ use std::ptr::NonNull;
 #[derive(Debug)]
 struct Handle(NonNull<sys::lsys_spec>);
 
+impl Handle {
+    /// The caller keeps both contexts alive as long as the handle.
+    fn new(target: &Context, draft: Option<&Context>, config: &SpecConfig) -> Result<Self, Failed> {
+        let types: Vec<_> = config.methods.iter().map(|method| method.raw()).collect();
+        let limit = config.draft_max;
+        let map = |settings: crate::spec::NgramMapSettings| sys::lsys_ngram_map_params {
+            size_n: settings.lookup,
+            size_m: settings.draft,
+            min_hits: settings.hits_min,
+        };
+        let caches = [&config.ngram_cache.fixed, &config.ngram_cache.learned];
+        let [fixed, learned] = caches.map(|path| path.as_deref().map(c_path).transpose());
+        let (fixed, learned) = (fixed?, learned?);
+        let pointer = |path: &Option<CString>| path.as_ref().map_or(std::ptr::null(), |path| path.as_ptr());
+        let mut params = sys::lsys_spec_params::default();
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: the parameters point to live arrays and contexts; the caller stores the contexts beside the
+        // handle, so that they outlive it.
+        unsafe {
+            sys::lsys_spec_defaults(&mut params);
+            params.types = types.as_ptr();
+            params.n_types = types.len();
+            params.ctx_target = target.raw().as_ptr();
+            params.ctx_draft = draft.map_or(std::ptr::null_mut(), |draft| draft.raw().as_ptr());
+            params.n_seq = target.slots();
+            params.draft_n_max = config.draft_model.max.min(limit) as i32;
+            params.draft_n_min = config.draft_model.min.min(limit) as i32;
+            params.draft_p_min = config.draft_model.probability_min;
+            params.draft_probabilistic = config.draft_model.probabilistic;
+            params.draft_backend_sampling = config.draft_model.sample_on_device;
+            params.ngram_cache_static = pointer(&fixed);
+            params.ngram_cache_dynamic = pointer(&learned);
+            params.ngram_mod_match = config.ngram_mod.lookup.into();
+            params.ngram_mod_min = config.ngram_mod.min.into();
+            params.ngram_mod_max = config.ngram_mod.max.into();
+            params.ngram_simple = map(config.ngram_simple);
+            params.ngram_map_k = map(config.ngram_map_k);
+            params.ngram_map_k4v = map(config.ngram_map_k4v);
+            call(|| sys::lsys_spec_new(&params, &mut handle))?;
+        }
+        Ok(Self(NonNull::new(handle).expect("shim.h: a handle is made when the status is LSYS_OK")))
+    }
+}
+
 impl Drop for Handle {
     fn drop(&mut self) {
         // SAFETY: the handle came from lsys_spec_new and is freed only here; both contexts are declared after it in
@@ -100,48 +144,26 @@ impl RawSpeculation {
     }
 
     pub(crate) fn new(target: Context, draft: Option<Context>, config: &SpecConfig) -> Result<Self, Failed> {
-        let types: Vec<_> = config.methods.iter().map(|method| method.raw()).collect();
-        let limit = config.draft_max;
-        let map = |settings: crate::spec::NgramMapSettings| sys::lsys_ngram_map_params {
-            size_n: settings.lookup,
-            size_m: settings.draft,
-            min_hits: settings.hits_min,
-        };
-        let caches = [&config.ngram_cache.fixed, &config.ngram_cache.learned];
-        let [fixed, learned] = caches.map(|path| path.as_deref().map(c_path).transpose());
-        let (fixed, learned) = (fixed?, learned?);
-        let pointer = |path: &Option<CString>| path.as_ref().map_or(std::ptr::null(), |path| path.as_ptr());
-        let mut params = sys::lsys_spec_params::default();
-        let mut handle = std::ptr::null_mut();
-        // SAFETY: the parameters point to live arrays and contexts; the contexts are stored beside the handle and outlive it.
-        unsafe {
-            sys::lsys_spec_defaults(&mut params);
-            params.types = types.as_ptr();
-            params.n_types = types.len();
-            params.ctx_target = target.raw().as_ptr();
-            params.ctx_draft = draft.as_ref().map_or(std::ptr::null_mut(), |draft| draft.raw().as_ptr());
-            params.n_seq = target.slots();
-            params.draft_n_max = config.draft_model.max.min(limit) as i32;
-            params.draft_n_min = config.draft_model.min.min(limit) as i32;
-            params.draft_p_min = config.draft_model.probability_min;
-            params.draft_probabilistic = config.draft_model.probabilistic;
-            params.draft_backend_sampling = config.draft_model.sample_on_device;
-            params.ngram_cache_static = pointer(&fixed);
-            params.ngram_cache_dynamic = pointer(&learned);
-            params.ngram_mod_match = config.ngram_mod.lookup.into();
-            params.ngram_mod_min = config.ngram_mod.min.into();
-            params.ngram_mod_max = config.ngram_mod.max.into();
-            params.ngram_simple = map(config.ngram_simple);
-            params.ngram_map_k = map(config.ngram_map_k);
-            params.ngram_map_k4v = map(config.ngram_map_k4v);
-            call(|| sys::lsys_spec_new(&params, &mut handle))?;
+        let handle = Some(Handle::new(&target, draft.as_ref(), config)?);
+        Ok(Self { handle, draft, target })
+    }
+
+    /// Drafters made anew, with these settings and nothing of what the others knew. Both memories must be empty. After an error
+    /// there are none.
+    pub(crate) fn renew(&mut self, config: &SpecConfig) -> Result<(), Failed> {
+        if self.handle.take().is_some() {
+            self.handle = Some(Handle::new(&self.target, self.draft.as_ref(), config)?);
         }
-        let handle = Handle(NonNull::new(handle).expect("shim.h: a handle is made when the status is LSYS_OK"));
-        Ok(Self { handle: Some(handle), draft, target })
+        Ok(())
     }
 
     pub(crate) fn is_plain(&self) -> bool {
         self.handle.is_none()
+    }
+
+    /// Whether there is a context that drafts.
+    pub(crate) fn has_draft(&self) -> bool {
+        self.draft.is_some()
     }
 
     pub(crate) fn target(&self) -> &Context {

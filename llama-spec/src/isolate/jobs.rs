@@ -1,5 +1,6 @@
 //! What a worker can be told to do.
 
+use crate::probe::Errand;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io::Write as _;
@@ -47,8 +48,10 @@ impl Job {
     }
 }
 
-fn probe(_: Value) -> Result<Value, String> {
-    Err("probing is not part of this version".into())
+fn probe(errand: Value) -> Result<Value, String> {
+    let errand: Errand = serde_json::from_value(errand).map_err(|why| format!("no errand: {why}"))?;
+    let report = errand.run().map_err(|why| why.to_string())?;
+    serde_json::to_value(report).map_err(|why| why.to_string())
 }
 
 fn abort(_: Value) -> Result<Value, String> {

@@ -139,11 +139,6 @@ impl Job {
 }
 
 impl Drafting {
-    /// Nobody drafts.
-    pub(crate) fn off() -> Self {
-        Self { methods: Methods::NONE, limit: 0, customs: Vec::new() }
-    }
-
     /// Tells the user's drafters of the text, from its beginning.
     pub(super) fn begin(&mut self, tokens: &[Token]) {
         self.customs.iter_mut().for_each(|custom| {
@@ -241,12 +236,5 @@ fn shielded<T>(call: impl FnOnce() -> T) -> Option<T> {
 impl std::fmt::Debug for Custom {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Custom").field("number", &self.number).finish_non_exhaustive()
-    }
-}
-
-impl Times {
-    /// How long it has been in a slot.
-    pub(crate) fn running(&self, now: Instant) -> Duration {
-        self.started.map_or(Duration::ZERO, |started| now - started)
     }
 }

@@ -11,6 +11,7 @@ use crate::error::{DecodeError, Error, Failure, Result};
 use crate::ffi::speculation::{DraftRequest, Drafted, RawSpeculation, Side};
 use crate::memory::Rollback;
 use crate::sample::{Candidate, Sampler};
+use crate::spec::SpecConfig;
 use crate::token::{Slot, Token};
 
 /// Where the memories of target and draft can be continued after their ends were cut off.
@@ -360,7 +361,7 @@ impl Machine {
 
     /// Whether the draft's memory of a slot ends where the target's does, or as much earlier as it should.
     pub(super) fn in_step(&mut self, slot: Slot) -> Result<(), Failure> {
-        let ends = self.end(Side::Target, slot).zip(self.end(Side::Draft, slot));
+        let ends = self.end(Side::Target, slot).ok().zip(self.end(Side::Draft, slot).ok());
         let Some((target, draft)) = ends else { return Ok(()) };
         let expected = match self.resume {
             Resume::Earlier => target.saturating_sub(1),
@@ -375,10 +376,9 @@ impl Machine {
         }
     }
 
-    /// The position after the last one that a memory holds of a slot.
-    fn end(&mut self, side: Side, slot: Slot) -> Option<u32> {
-        let range = self.raw.range(side, slot).ok()?;
-        Some(range.map_or(0, |(_, last)| last + 1))
+    /// The position behind the last one that a memory holds of a slot.
+    pub(super) fn end(&mut self, side: Side, slot: Slot) -> Result<usize> {
+        Ok(self.raw.range(side, slot)?.map_or(0, |(_, last)| last as usize + 1))
     }
 
     fn remove(&mut self, side: Side, slot: Slot, from: u32) -> Result<()> {
@@ -408,6 +408,46 @@ impl Machine {
 /// Whether the target decodes nothing more before all memories are emptied.
 fn breaks_off(error: &DecodeError) -> bool {
     matches!(error, DecodeError::Aborted | DecodeError::Fatal { .. } | DecodeError::Poisoned)
+}
+
+/// For a probe.
+impl Machine {
+    /// Empties all memories and makes the drafters anew.
+    pub(super) fn renew(&mut self, config: &SpecConfig) -> Result<()> {
+        self.raw.clear()?;
+        self.checkpoints.iter_mut().for_each(|checkpoints| *checkpoints = Checkpoints::default());
+        let renewed = self.raw.renew(config);
+        renewed.map_err(|failed| Error::Speculation { method: config.names(), reason: failed.failure.to_string() })
+    }
+
+    /// Whether a model drafts, or heads.
+    pub(super) fn has_draft(&self) -> bool {
+        self.raw.has_draft()
+    }
+
+    /// What the target holds of a slot, if its end cannot be cut off.
+    pub(super) fn state_to_go_back(&mut self, slot: Slot) -> Result<Option<Vec<u8>>> {
+        match self.rollback {
+            Rollback::Partial => Ok(None),
+            _ => self.raw.state(Side::Target, slot).map(Some),
+        }
+    }
+
+    /// Makes the target hold this of a slot.
+    pub(super) fn set_state(&mut self, slot: Slot, state: &[u8]) -> Result<()> {
+        self.raw.set_state(Side::Target, slot, state)
+    }
+
+    /// Takes what the target holds of a slot from a position on out, where ends can be cut off.
+    pub(super) fn go_to(&mut self, slot: Slot, position: u32) -> Result<()> {
+        self.raw.remove(Side::Target, slot, position)
+    }
+
+    /// Makes the target hold of another slot what it holds of the first one.
+    pub(super) fn copy_first(&mut self, slot: Slot) -> Result<()> {
+        self.raw.remove(Side::Target, slot, 0)?;
+        self.raw.copy_memory(Side::Target, Slot::FIRST, slot)
+    }
 }
 
 fn words(error: Error) -> Failure {

@@ -25,6 +25,7 @@ mod state;
 mod stop;
 #[cfg(test)]
 mod tests;
+mod trial;
 mod trouble;
 
 pub(crate) use answer::Answer;
@@ -33,8 +34,9 @@ pub(crate) use clock::Clock;
 #[cfg(test)]
 pub(crate) use fault::{Call, Fault, Faults};
 pub(crate) use job::{Custom, Drafting, Job, Restore};
-pub(crate) use machine::Machine;
+use machine::Machine;
 pub(crate) use setup::Setup;
+pub(crate) use trial::Alone;
 
 use crate::context::Context;
 use crate::error::{DecodeError, Error, Failure};
@@ -60,6 +62,8 @@ pub(crate) struct Runner {
     trouble: Trouble,
     /// The most rows of a round, all slots together.
     rows: usize,
+    /// The most rows of one slot.
+    outputs: u32,
     /// Jobs that lost their slot, or never got one: they go on when one is free.
     returned: Vec<Job>,
     /// Texts that are over and whose owners have not been told.
@@ -132,10 +136,6 @@ impl Runner {
 
     pub(crate) fn target(&self) -> &Context {
         self.machine.target()
-    }
-
-    pub(crate) fn machine(&mut self) -> &mut Machine {
-        &mut self.machine
     }
 
     pub(crate) fn config(&self) -> &SpecConfig {

@@ -65,6 +65,7 @@ impl Setup {
             machine,
             slots: (0..slots).map(|_| Seat::default()).collect(),
             trouble: Trouble::new(&config, self.clock.clone()),
+            outputs: self.longest(&config) + 1,
             config,
             customs: self.customs.clone(),
             rows,

@@ -33,6 +33,10 @@ impl Trouble {
         Self { loaded: Methods::of(&config.methods), model: Methods::of(&model), clock, ..Self::default() }
     }
 
+    pub(super) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
     fn lookup(&self) -> Methods {
         self.loaded.without(self.model)
     }
@@ -78,6 +82,11 @@ impl Trouble {
             Blame::Model => &mut self.model_health,
             Blame::Lookup => &mut self.lookup_health,
         }
+    }
+
+    /// Why one of them failed last, while it is off or on probation.
+    pub(super) fn complaint(&self) -> Option<&str> {
+        self.model_health.reason().or(self.lookup_health.reason())
     }
 
     /// What is in force now.

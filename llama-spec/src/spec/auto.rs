@@ -76,18 +76,31 @@ impl SpecConfig {
         checked(&Facts::new(target, draft, self, conditions))
     }
 
-    /// As [`SpecConfig::check`], but what is not possible is given up as by [`SpecConfig::auto_or_degrade`].
+    /// As [`SpecConfig::check`], but what is not possible is given up as by [`SpecConfig::auto_or_degrade`]. Lookup methods that
+    /// were asked for beside others stay.
     pub fn or_degrade(&self, target: &ModelFile, draft: Option<&ModelFile>, conditions: &Conditions) -> Self {
-        let why = match self.check(target, draft, conditions) {
-            Ok(config) => return config,
-            Err(why) => why,
-        };
-        let choice = Choice { requested: self.requested(), reason: why.summary() };
-        let lookup = Self { choice: Some(choice.clone()), ..Self::new([Method::NgramMod]) };
-        match lookup.check(target, None, conditions) {
-            Ok(lookup) => lookup,
-            Err(_) => Self { choice: Some(choice), ..Self::off() },
+        match self.check(target, draft, conditions) {
+            Ok(config) => config,
+            Err(why) => self.without_what_failed(why.summary(), target, conditions),
         }
+    }
+
+    /// The best that is left when this does not work for a reason that was found out otherwise: the lookup methods without the
+    /// one that drafts with a model or with heads, then lookup drafting as usual, then nothing.
+    pub(crate) fn without_what_failed(&self, reason: String, target: &ModelFile, conditions: &Conditions) -> Self {
+        let reason = match self.reason() {
+            Some(before) => format!("{before}; {reason}"),
+            None => reason,
+        };
+        let choice = Some(Choice { requested: self.requested(), reason });
+        let lookup: Vec<Method> = self.methods.iter().copied().filter(|method| method.is_lookup()).collect();
+        let some_are_left = !lookup.is_empty() && lookup.len() < self.methods.len();
+        let rest = some_are_left.then(|| Self { methods: lookup, choice: choice.clone(), ..self.clone() });
+        let usual = Self { choice: choice.clone(), ..Self::new([Method::NgramMod]) };
+        let usual = Some(usual).filter(|_| self.methods != [Method::NgramMod]);
+        let mut left = [rest, usual].into_iter().flatten();
+        let works = left.find_map(|config| config.check(target, None, conditions).ok());
+        works.unwrap_or_else(|| Self { choice, ..Self::off() })
     }
 
     /// What was asked for.

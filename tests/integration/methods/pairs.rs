@@ -112,6 +112,14 @@ impl Loaded {
         config
     }
 
+    pub(crate) fn target(&self) -> &Model {
+        &self.target
+    }
+
+    pub(crate) fn draft(&self) -> Option<&Model> {
+        self.draft.as_ref()
+    }
+
     /// Decodes without speculation.
     pub(crate) fn plain(&self) -> Generator {
         Generator::builder(&self.target).context(context()).build().unwrap()

@@ -247,10 +247,13 @@ pub(super) fn cases() -> Vec<(&'static str, Case, Case)> {
         ),
         (
             "draft-rollback",
-            plain().but(|case| case.observed.target_rollback = Some(Rollback::Partial)),
             plain().but(|case| {
                 (case.observed.target_rollback, case.observed.draft_rollback) =
                     (Some(Rollback::Partial), Some(Rollback::Checkpoint));
+            }),
+            plain().but(|case| {
+                (case.observed.target_rollback, case.observed.draft_rollback) =
+                    (Some(Rollback::Partial), Some(Rollback::None));
             }),
         ),
         (
