@@ -192,6 +192,18 @@ void lsys::drafters::draft(lsys_spec & spec) {
     }
 }
 
+namespace {
+
+// EAGLE-3: process() paired the last state that is kept with the token that was rejected after it. A draft would write the pair
+// anew; without one the next process() does, but only where there is none.
+void forget_rejected_pair(lsys_spec & spec, llama_seq_id seq) {
+    if (auto * const eagle3 = find<eagle3_drafter>(spec); eagle3 != nullptr && eagle3->pending_pos_last[seq] >= 0) {
+        llama_memory_seq_rm(llama_get_memory(spec.draft), seq, eagle3->pending_pos_last[seq], -1);
+    }
+}
+
+} // namespace
+
 void lsys::drafters::accept(lsys_spec & spec, llama_seq_id seq, size_t n_accepted) {
     const lsys_spec::sequence & one = spec.sequences[seq];
     if (auto * const maps = dynamic_cast<map_drafter *>(spec.inner->impl_last[seq]); maps != nullptr && one.cut && n_accepted == one.draft.size()) {
@@ -199,11 +211,14 @@ void lsys::drafters::accept(lsys_spec & spec, llama_seq_id seq, size_t n_accepte
         maps->config[seq].last_draft_created = false;
     }
     common_speculative_accept(spec.inner.get(), seq, (uint16_t) n_accepted);
-    if (auto * const eagle3 = find<eagle3_drafter>(spec); eagle3 != nullptr && eagle3->pending_pos_last[seq] >= 0) {
-        // process() paired the last state that is kept with the token that was rejected after it. A draft would write the pair
-        // anew; without one the next process() does, but only where there is none.
-        llama_memory_seq_rm(llama_get_memory(spec.draft), seq, eagle3->pending_pos_last[seq], -1);
+    forget_rejected_pair(spec, seq);
+}
+
+void lsys::drafters::accept_foreign(lsys_spec & spec, llama_seq_id seq, size_t n_accepted) {
+    for (const auto & drafter : spec.inner->impls) {
+        drafter->accept(seq, (uint16_t) n_accepted, true);
     }
+    forget_rejected_pair(spec, seq);
 }
 
 bool lsys::drafters::reads_hidden(const lsys_spec & spec) {

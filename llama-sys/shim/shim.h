@@ -381,6 +381,8 @@ lsys_status lsys_spec_candidates(const lsys_spec * spec, llama_seq_id seq, size_
 /* How many of the sequence's drafted tokens the target accepted: once for each draft, after process(), and at most as many
  * as were drafted. */
 lsys_status lsys_spec_accept(lsys_spec * spec, llama_seq_id seq, size_t n_accepted);
+/* The same for a draft that none of the drafters made: those with a memory must know what of the last batch stays. */
+lsys_status lsys_spec_accept_foreign(lsys_spec * spec, llama_seq_id seq, size_t n_accepted);
 
 /* The drafters' own state of a sequence; empty when they keep none that can be saved. */
 lsys_status lsys_spec_state_get(lsys_spec * spec, llama_seq_id seq, lsys_text ** out);

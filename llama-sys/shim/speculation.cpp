@@ -398,6 +398,21 @@ lsys_status lsys_spec_accept(lsys_spec * spec, llama_seq_id seq, size_t n_accept
     });
 }
 
+lsys_status lsys_spec_accept_foreign(lsys_spec * spec, llama_seq_id seq, size_t n_accepted) {
+    return lsys::guard([&]() -> lsys_status {
+        const lsys_status status = check_sequence(spec, seq);
+        if (status != LSYS_OK) {
+            return status;
+        }
+        if (n_accepted > UINT16_MAX) {
+            return lsys::refuse("%zu tokens were accepted, more than fit a batch", n_accepted);
+        }
+        spec->sequences[seq].drop_draft();
+        lsys::drafters::accept_foreign(*spec, seq, n_accepted);
+        return LSYS_OK;
+    });
+}
+
 lsys_status lsys_spec_state_get(lsys_spec * spec, llama_seq_id seq, lsys_text ** out) {
     return lsys::guard([&]() -> lsys_status {
         const lsys_status status = check_sequence(spec, seq);

@@ -3278,6 +3278,9 @@ unsafe extern "C" {
     pub fn lsys_spec_accept(spec: *mut lsys_spec, seq: llama_seq_id, n_accepted: usize) -> lsys_status;
 }
 unsafe extern "C" {
+    pub fn lsys_spec_accept_foreign(spec: *mut lsys_spec, seq: llama_seq_id, n_accepted: usize) -> lsys_status;
+}
+unsafe extern "C" {
     pub fn lsys_spec_state_get(spec: *mut lsys_spec, seq: llama_seq_id, out: *mut *mut lsys_text) -> lsys_status;
 }
 unsafe extern "C" {

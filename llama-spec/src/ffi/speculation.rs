@@ -249,6 +249,12 @@ impl RawSpeculation {
         self.with(|handle| unsafe { sys::lsys_spec_accept(handle, slot.index() as i32, accepted) })
     }
 
+    /// Tells the drafters how many tokens were right of a draft that none of them made.
+    pub(crate) fn accept_foreign(&mut self, slot: Slot, accepted: usize) -> Result<(), Failed> {
+        // SAFETY: as in `accept`.
+        self.with(|handle| unsafe { sys::lsys_spec_accept_foreign(handle, slot.index() as i32, accepted) })
+    }
+
     /// Forgets what the drafters noted of a slot whose memories are emptied.
     pub(crate) fn forget(&mut self, slot: Slot) -> Result<(), Failed> {
         // SAFETY: the handle is alive; the shim checks the slot.

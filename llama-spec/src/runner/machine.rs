@@ -134,6 +134,12 @@ impl Machine {
         Ok(self.raw.accept(slot, accepted)?)
     }
 
+    /// Tells the drafters how many tokens were right of a draft that none of them made, once they were shown it.
+    pub(super) fn accept_foreign(&mut self, slot: Slot, accepted: usize) -> Result<(), Failure> {
+        self.faults.drafters(Call::Accept)?;
+        Ok(self.raw.accept_foreign(slot, accepted)?)
+    }
+
     /// Drafts for several slots. The draft's memory is then as it was: what was guessed is computed again together with the
     /// target's batch. After an error it may be out of step for all of these slots. Of a slot that is not `in_step` it is left
     /// alone, since there it is only looked up what may come.

@@ -188,16 +188,28 @@ impl Runner {
 
     /// Tells the drafters what became of their draft.
     pub(super) fn told(&mut self, index: usize, accepted: usize, source: Source) {
-        let Source::Drafted(method) = source else { return };
-        let blame = self.trouble.blame(method);
-        match self.machine.accept(slot(index), accepted) {
-            Ok(()) => self.trouble.health(blame).worked(),
+        let (told, blame) = match source {
+            Source::Drafted(method) => (self.machine.accept(slot(index), accepted), self.trouble.blame(method)),
+            // A model that was shown a draft of somebody else must know what of it stays.
+            Source::Custom(_) if self.follows(index) => {
+                (self.machine.accept_foreign(slot(index), accepted), Blame::Model)
+            }
+            Source::Custom(_) | Source::Target => return,
+        };
+        match told {
+            Ok(()) if matches!(source, Source::Drafted(_)) => self.trouble.health(blame).worked(),
+            Ok(()) => {}
             Err(failure) => {
                 // Whoever drafted, a model is told as well, and may have missed it.
                 self.slots[index].draft_memory = DraftMemory::Behind;
                 self.draft_failed(blame, &[index], "the outcome", &failure);
             }
         }
+    }
+
+    /// Whether a draft model was shown what was decoded in a slot.
+    fn follows(&self, index: usize) -> bool {
+        !self.trouble.model.is_empty() && self.slots[index].draft_memory != DraftMemory::Behind
     }
 
     /// Shows the draft model what was just decoded in these slots, if any of them wants it to draft.
