@@ -104,6 +104,14 @@ void ask(lsys_spec & spec, common_speculative_impl & drafter, const std::vector<
     }
 }
 
+// EAGLE-3's process() paired the last state that is kept with the token that was rejected after it. A draft would write the
+// pair anew; without one the next process() does, but only where there is none.
+void drop_rejected_pair(const lsys_spec & spec, llama_seq_id seq) {
+    if (auto * const eagle3 = find<eagle3_drafter>(spec); eagle3 != nullptr && eagle3->pending_pos_last[seq] >= 0) {
+        llama_memory_seq_rm(llama_get_memory(spec.draft), seq, eagle3->pending_pos_last[seq], -1);
+    }
+}
+
 } // namespace
 
 bool lsys::drafters::has_cache(const lsys_spec & spec) {
@@ -199,10 +207,17 @@ void lsys::drafters::accept(lsys_spec & spec, llama_seq_id seq, size_t n_accepte
         maps->config[seq].last_draft_created = false;
     }
     common_speculative_accept(spec.inner.get(), seq, (uint16_t) n_accepted);
-    if (auto * const eagle3 = find<eagle3_drafter>(spec); eagle3 != nullptr && eagle3->pending_pos_last[seq] >= 0) {
-        // process() paired the last state that is kept with the token that was rejected after it. A draft would write the pair
-        // anew; without one the next process() does, but only where there is none.
-        llama_memory_seq_rm(llama_get_memory(spec.draft), seq, eagle3->pending_pos_last[seq], -1);
+    drop_rejected_pair(spec, seq);
+}
+
+void lsys::drafters::accept_foreign(lsys_spec & spec, llama_seq_id seq, size_t n_accepted) {
+    const auto n = (uint16_t) std::min(n_accepted, (size_t) UINT16_MAX); // the drafters take no more than the rows they have seen
+    if (auto * const mtp = find<mtp_drafter>(spec)) {
+        mtp->accept(seq, n, true);
+    }
+    if (auto * const eagle3 = find<eagle3_drafter>(spec)) {
+        eagle3->accept(seq, n, true);
+        drop_rejected_pair(spec, seq);
     }
 }
 

@@ -379,7 +379,7 @@ lsys_status lsys_spec_result(const lsys_spec * spec, llama_seq_id seq, lsys_toke
 /* The distribution of drafted token `index`; empty unless the drafter gave them. */
 lsys_status lsys_spec_candidates(const lsys_spec * spec, llama_seq_id seq, size_t index, lsys_candidates * out);
 /* How many of the sequence's drafted tokens the target accepted: once for each draft, after process(), and at most as many
- * as were drafted. */
+ * as were drafted. If these drafters made none, it is said of a draft that somebody else made. */
 lsys_status lsys_spec_accept(lsys_spec * spec, llama_seq_id seq, size_t n_accepted);
 
 /* The drafters' own state of a sequence; empty when they keep none that can be saved. */

@@ -387,13 +387,15 @@ lsys_status lsys_spec_accept(lsys_spec * spec, llama_seq_id seq, size_t n_accept
             return status;
         }
         lsys_spec::sequence & one = spec->sequences[seq];
+        if (one.open == 0) {
+            lsys::drafters::accept_foreign(*spec, seq, n_accepted);
+            return LSYS_OK;
+        }
         if (n_accepted > one.open) {
             return lsys::refuse("%zu tokens of sequence %d cannot be accepted, %zu are open", n_accepted, seq, one.open);
         }
-        if (one.open > 0) {
-            one.open = 0;
-            lsys::drafters::accept(*spec, seq, n_accepted);
-        }
+        one.open = 0;
+        lsys::drafters::accept(*spec, seq, n_accepted);
         return LSYS_OK;
     });
 }

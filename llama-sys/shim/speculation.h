@@ -59,6 +59,9 @@ void draft(lsys_spec & spec);
 // Tells them how much of the draft was right.
 void accept(lsys_spec & spec, llama_seq_id seq, size_t n_accepted);
 
+// The same of a draft that none of them made: those that noted hidden states of it keep that of the last right token.
+void accept_foreign(lsys_spec & spec, llama_seq_id seq, size_t n_accepted);
+
 // Next-token heads are among them, which pair a token with the hidden state before it.
 bool        reads_hidden(const lsys_spec & spec);
 lsys_status seed(lsys_spec & spec, llama_seq_id seq, const float * row, size_t n);

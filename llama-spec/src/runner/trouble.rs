@@ -186,11 +186,16 @@ impl Runner {
         }
     }
 
-    /// Tells the drafters what became of their draft.
+    /// Tells the drafters what became of a draft: of their own, or of one that somebody else made while a model followed.
     pub(super) fn told(&mut self, index: usize, accepted: usize, source: Source) {
-        let Source::Drafted(method) = source else { return };
-        let blame = self.trouble.blame(method);
+        let blame = match source {
+            Source::Target => return,
+            Source::Custom(_) if self.slots[index].draft_memory == DraftMemory::Behind => return,
+            Source::Custom(_) => Blame::Model,
+            Source::Drafted(method) => self.trouble.blame(method),
+        };
         match self.machine.accept(slot(index), accepted) {
+            Ok(()) if matches!(source, Source::Custom(_)) => {}
             Ok(()) => self.trouble.health(blame).worked(),
             Err(failure) => {
                 // Whoever drafted, a model is told as well, and may have missed it.
