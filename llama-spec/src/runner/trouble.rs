@@ -190,6 +190,8 @@ impl Runner {
     pub(super) fn told(&mut self, index: usize, accepted: usize, source: Source) {
         let blame = match source {
             Source::Target => return,
+            // Only a model sees what others draft, and only one that follows.
+            Source::Custom(_) if self.trouble.model.is_empty() => return,
             Source::Custom(_) if self.slots[index].draft_memory == DraftMemory::Behind => return,
             Source::Custom(_) => Blame::Model,
             Source::Drafted(method) => self.trouble.blame(method),
