@@ -13,6 +13,7 @@ mod memories;
 #[path = "../methods/pairs.rs"]
 mod pairs;
 mod requests;
+mod sampled;
 mod saved;
 mod scripted;
 mod support;
