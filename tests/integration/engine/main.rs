@@ -8,11 +8,15 @@ mod isolation;
 #[path = "../support/lengths.rs"]
 mod lengths;
 mod lossless;
+mod memories;
 #[allow(dead_code, reason = "shared with tests that need other parts of it")]
 #[path = "../methods/pairs.rs"]
 mod pairs;
 mod requests;
+mod sampled;
+mod saved;
 mod scripted;
 mod support;
 mod table;
 mod verification;
+mod waiting;

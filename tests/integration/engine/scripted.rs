@@ -21,13 +21,19 @@ pub(crate) struct Scripted {
     script: Script,
     text: Vec<Token>,
     round: usize,
+    /// It says nothing in the others.
+    every: usize,
     /// What it was told: drafted and accepted.
     told: Option<(usize, usize)>,
 }
 
 impl Scripted {
     pub(crate) fn new(texts: &Arc<Vec<Vec<Token>>>, script: Script) -> Self {
-        Self { texts: Arc::clone(texts), script, text: Vec::new(), round: 0, told: None }
+        Self { texts: Arc::clone(texts), script, text: Vec::new(), round: 0, every: 1, told: None }
+    }
+
+    pub(crate) fn every_second_round(self) -> Self {
+        Self { every: 2, ..self }
     }
 }
 
@@ -45,8 +51,12 @@ impl Drafter for Scripted {
 
     fn propose(&mut self, limit: usize, draft: &mut Draft) {
         assert!(limit > 0 && draft.tokens().is_empty());
-        let right = self.script[self.round % self.script.len()];
+        let round = self.round;
         self.round += 1;
+        if !round.is_multiple_of(self.every) {
+            return;
+        }
+        let right = self.script[round / self.every % self.script.len()];
         let rest = self.texts.iter().find_map(|text| text.strip_prefix(self.text.as_slice()));
         for (at, token) in rest.unwrap_or_default().iter().take(limit).enumerate() {
             // Another token of the alphabet, which has no control tokens.
