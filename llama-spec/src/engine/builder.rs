@@ -408,10 +408,10 @@ fn start(runner: Runner, report: Option<ProbeReport>, queue: usize) -> Result<En
         rows: runner.rows() as u32,
     };
     let (config, own) = (runner.config().clone(), runner.customs().to_vec());
-    let shared = Arc::new(Shared::new(queue, &runner));
+    let plain_token = report.as_ref().and_then(|report| report.times.plain_token);
+    let shared = Arc::new(Shared::new(queue, &runner, plain_token));
     let theirs = Arc::clone(&shared);
     let thread = std::thread::Builder::new().name("llama-spec engine".into());
-    let plain_token = report.as_ref().and_then(|report| report.times.plain_token);
     let thread = thread.spawn(move || Worker { runner, shared: &theirs, plain_token }.run());
     let thread = thread.map_err(|error| Error::Context { failure: Failure::new(format!("no thread: {error}")) })?;
     Ok(Engine { shared, thread: Some(thread), model, config, own, shape, report, ids: AtomicU64::new(1) })

@@ -15,6 +15,8 @@ mod saved;
 mod stats;
 mod worker;
 
+#[cfg(test)]
+pub(crate) use attempt::tried;
 pub use builder::{EngineBuilder, Loading, ModelSource, VerifyRows};
 pub use queue::Priority;
 pub use request::{Drafters, Prompt, Request, RequestDrafting};

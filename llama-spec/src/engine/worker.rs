@@ -57,9 +57,9 @@ enum Phase {
 }
 
 impl Shared {
-    pub(super) fn new(queue: usize, runner: &Runner) -> Self {
+    pub(super) fn new(queue: usize, runner: &Runner, plain_token: Option<Duration>) -> Self {
         let inbox = Inbox { waiting: Queue::new(queue), saves: Vec::new(), phase: Phase::Running, idle: true };
-        let published = Mutex::new(snapshot(runner, None, 0));
+        let published = Mutex::new(snapshot(runner, plain_token, 0));
         Self { inbox: Mutex::new(inbox), changed: Condvar::new(), published, refused: AtomicU64::new(0) }
     }
 

@@ -9,6 +9,9 @@ use std::time::Duration;
 /// The numbers of rows that are tried: those at which kernels are known to switch, and their neighbours.
 const LADDER: [usize; 15] = [2, 3, 4, 5, 6, 8, 9, 12, 16, 17, 24, 32, 33, 48, 64];
 
+/// The most of them.
+pub(super) const MOST_ROWS: usize = 64;
+
 /// A difference of logits that is plain rounding with every type of weights.
 const ROUNDING: f32 = 1e-2;
 

@@ -4,7 +4,7 @@ use crate::spec::{Draft, Drafter};
 use crate::token::Token;
 use std::sync::Arc;
 
-/// Proposes drafts as long as they may be, of which the first tokens are right: none of them at first, then one, all, and so on.
+/// Proposes drafts, the first as long as it may be, of which the first tokens are right: none of them at first, then one, all, and so on.
 #[derive(Clone, Debug)]
 pub(super) struct Script {
     /// Prompt and answer.
@@ -13,12 +13,16 @@ pub(super) struct Script {
     /// Where the text is now.
     position: usize,
     round: usize,
+    /// The longest draft but for the first.
+    later: usize,
+    first: bool,
 }
 
 impl Script {
-    /// `round` is where it begins, so that several are wrong at different places.
-    pub(super) fn new(text: Arc<[Token]>, vocabulary: u32, round: usize) -> Self {
-        Self { text, vocabulary, position: 0, round }
+    /// `round` is where it begins, so that several are wrong at different places. After the first draft, all have at most
+    /// `later` tokens.
+    pub(super) fn new(text: Arc<[Token]>, vocabulary: u32, round: usize, later: usize) -> Self {
+        Self { text, vocabulary, position: 0, round, later, first: true }
     }
 
     /// Of a draft of `limit` tokens, how many are right in this round.
@@ -48,6 +52,8 @@ impl Drafter for Script {
     }
 
     fn propose(&mut self, limit: usize, draft: &mut Draft) {
+        let limit = if self.first { limit } else { limit.min(self.later) };
+        self.first = false;
         let right = self.right(limit);
         for offset in 0..limit {
             // Behind the end of what is known nothing is right but by chance.
@@ -68,7 +74,7 @@ mod tests {
     #[test]
     fn drafts_are_full_and_right_as_far_as_planned() {
         let text: Arc<[Token]> = (0..40).map(Token::new).collect();
-        let mut script = Script::new(text.clone(), 100, 0);
+        let mut script = Script::new(text.clone(), 100, 0, 4);
         script.begin(&text[..10]);
         for expected in [0, 1, 4, 2, 3, 0] {
             let mut draft = Draft::default();
@@ -76,6 +82,12 @@ mod tests {
             let right = draft.tokens().iter().zip(&text[script.position..]).take_while(|(one, other)| one == other);
             assert_eq!((right.count(), draft.tokens().len()), (expected, 4));
             script.extend(&text[10..11]);
+        }
+        let mut script = Script::new(text, 100, 0, 3);
+        for expected in [9, 3, 3] {
+            let mut draft = Draft::default();
+            script.propose(9, &mut draft);
+            assert_eq!(draft.tokens().len(), expected);
         }
     }
 }

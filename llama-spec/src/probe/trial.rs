@@ -25,6 +25,12 @@ const LEAST: usize = 4;
 const TOKENS: usize = 16;
 /// Tokens that are generated at least.
 const FEWEST: usize = 8;
+/// The longest draft with wrong tokens where the target is slow, but for the first one.
+const LATER: usize = 3;
+/// A prompt has so many tokens, however slow the target is.
+const SHORTEST: usize = 17;
+/// The share of the budget for the prompt.
+const PROMPT: f64 = 0.15;
 /// The share of the budget for the first three rounds of texts; the rest is for the repeated request and the rows.
 const ROUNDS: f64 = 0.7;
 /// Two logits this close may be in the other order where kernels round differently.
@@ -64,6 +70,8 @@ pub(super) struct Trial<'r> {
     prompt: Vec<Token>,
     /// Tokens to generate.
     count: usize,
+    /// The longest draft with wrong tokens, but for the first.
+    later: usize,
     near_tie: f32,
 }
 
@@ -74,7 +82,7 @@ impl<'r> Trial<'r> {
         let report = ProbeReport::new(methods, runner.target().slots(), Outcome::Worked);
         let quantized = runner.model().file().is_quantized() || terms.quantized_cache;
         let near_tie = if quantized { NEAR_TIE_QUANTIZED } else { NEAR_TIE };
-        Self { runner, deadline, report, prompt: Vec::new(), count: TOKENS, near_tie }
+        Self { runner, deadline, report, prompt: Vec::new(), count: TOKENS, later: usize::MAX, near_tie }
     }
 
     pub(super) fn run(mut self) -> ProbeReport {
@@ -140,7 +148,10 @@ impl<'r> Trial<'r> {
             false => texts.push(self.together("asked for again", all, None)?),
         }
         let deadline = self.deadline;
-        let alone = self.runner.alone(&self.prompt, self.count, || deadline.is_over())?;
+        // So many tokens of one slot can be in one batch.
+        let room = self.runner.target().length_per_slot() as usize - self.prompt.len();
+        let count = self.count.max(self.runner.outputs_per_slot().min(rows::MOST_ROWS).min(room));
+        let alone = self.runner.alone(&self.prompt, count, || deadline.is_over())?;
         if alone.rows.is_empty() {
             return Err(late());
         }
@@ -164,20 +175,20 @@ impl<'r> Trial<'r> {
         if room < LEAST {
             return Err(Stop::Inconclusive(format!("a context of {length} tokens is too short to try anything in")));
         }
-        let short = SHORT.min(room);
-        self.prompt = text::prompt(self.runner.model().vocab(), short);
-        self.report.prompt = self.prompt.len();
+        let text = text::prompt(self.runner.model().vocab(), SHORT.min(room));
         // The first batch of a context costs more than the others.
-        self.runner.time_tokens(&self.prompt[..1])?;
-        let token = self.runner.time_tokens(&self.prompt[..1])?;
+        self.runner.time_tokens(&text[..1])?;
+        let token = self.runner.time_tokens(&text[..1])?;
         self.late()?;
-        let piece = short.min(16).min(micro_batch);
-        let prompt_token = self.runner.time_tokens(&self.prompt[..piece])? / piece as u32;
+        let piece = text.len().min(16).min(micro_batch);
+        let prompt_token = self.runner.time_tokens(&text[..piece])? / piece as u32;
         self.report.times.prompt_token = Some(prompt_token);
         let budget = self.deadline.budget();
-        // Four times this text is generated.
-        let affordable = budget.mul_f64(ROUNDS).as_secs_f64() / (4.0 * token.as_secs_f64()).max(1e-9);
-        self.count = (affordable as usize).clamp(FEWEST, TOKENS).min(length - self.prompt.len());
+        let affordable = (budget.as_secs_f64() * PROMPT / prompt_token.as_secs_f64().max(1e-9)) as usize;
+        self.prompt = text::prompt(self.runner.model().vocab(), text.len().min(affordable.max(SHORTEST)));
+        self.report.prompt = self.prompt.len();
+        self.shrink(token, prompt_token);
+        self.count = self.count.min(length - self.prompt.len());
         let long = micro_batch + BEYOND;
         let times = if self.runner.can_cut() { 1 } else { 5 };
         let takes = prompt_token * (long * times) as u32;
@@ -185,7 +196,7 @@ impl<'r> Trial<'r> {
         let skipped = match () {
             () if long <= self.prompt.len() => None,
             () if !fits => Some("the context is too short for it".to_owned()),
-            () if takes > budget.mul_f64(0.3) => Some(format!("it would take {takes:.1?}")),
+            () if takes > budget.mul_f64(PROMPT) => Some(format!("it would take {takes:.1?}")),
             () => {
                 self.prompt = text::prompt(self.runner.model().vocab(), long);
                 self.report.prompt = self.prompt.len();
@@ -195,6 +206,31 @@ impl<'r> Trial<'r> {
         let skipped = skipped.map(|why| format!("a prompt that is longer than a micro-batch of {micro_batch}: {why}"));
         self.report.skipped.extend(skipped);
         self.late()
+    }
+
+    /// Takes shorter drafts, a shorter text and fewer slots until the texts can be expected to fit the budget.
+    fn shrink(&mut self, token: Duration, row: Duration) {
+        let slots = self.report.slots;
+        let longest = self.runner.longest_draft_of_slot();
+        let models = self.report.methods.iter().filter(|method| !method.is_lookup()).count();
+        // With each method and with all of them, and again; who drafts with a model takes its time, too.
+        let texts = (self.report.methods.len() + 2 + 2 * models) as f64;
+        let takes = |slots: u32, count: usize, later: usize| {
+            let rows = |each: usize| f64::from(slots) * each as f64 * row.as_secs_f64();
+            let count = count as f64;
+            let drafted = texts * count * token.as_secs_f64().max(rows(2));
+            drafted + count * token.as_secs_f64() + rows(longest + 1) + count / 2.0 * rows(later + 1)
+        };
+        let fewer = std::iter::successors(Some(slots), |slots| Some(slots / 2).filter(|slots| *slots > 0));
+        let all = [(slots, TOKENS, longest), (slots, TOKENS, LATER.min(longest))];
+        let choices = all.into_iter().chain(fewer.map(|slots| (slots, FEWEST, LATER.min(longest))));
+        let limit = self.deadline.left().as_secs_f64() * ROUNDS;
+        let fits = choices.clone().find(|(slots, count, later)| takes(*slots, *count, *later) <= limit);
+        let (chosen, count, later) = fits.or(choices.last()).unwrap_or((1, FEWEST, 0));
+        (self.report.slots, self.count, self.later) = (chosen, count, later);
+        if chosen < slots {
+            self.report.skipped.push(format!("{} of {slots} slots: out of time", slots - chosen));
+        }
     }
 
     fn late(&self) -> Step {
@@ -250,7 +286,9 @@ impl<'r> Trial<'r> {
 
     fn script(&self, text: &Arc<[Token]>, index: usize) -> Custom {
         let (text, vocabulary) = (Arc::clone(text), self.runner.model().vocab().len());
-        Custom::new(0, &Factory::new(move || Script::new(Arc::clone(&text), vocabulary, index), false))
+        let later = self.later;
+        let script = move || Script::new(Arc::clone(&text), vocabulary, index, later);
+        Custom::new(0, &Factory::new(script, false))
     }
 
     fn job(&self, id: u64, methods: Methods, customs: Vec<Custom>) -> Step<(Job, Receiver<crate::Result<Event>>)> {

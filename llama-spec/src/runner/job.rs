@@ -10,7 +10,7 @@ use crate::token::Token;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// A text that is to be generated, or is being generated in a slot.
 #[derive(Debug)]

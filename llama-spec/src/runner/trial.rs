@@ -212,3 +212,81 @@ impl Runner {
         Ok(time)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Setup;
+    use super::super::fault::{Call, Fault, Faults};
+    use crate::context::ContextOptions;
+    use crate::engine::tried;
+    use crate::model::Model;
+    use crate::probe::{Outcome, Terms};
+    use crate::spec::{Method, SpecConfig};
+    use llama_spec_tests::zoo;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::Duration;
+
+    /// How a probe ends when one call in `every` fails.
+    fn outcome(call: Call, fault: Fault, every: u32) -> Outcome {
+        let target = Model::load(zoo::file("target")).unwrap();
+        let mut setup = Setup::new(&target);
+        setup.draft = Some(Model::load(zoo::file("draft-0.8")).unwrap());
+        setup.config = Some(SpecConfig::new([Method::DraftSimple]));
+        setup.context = ContextOptions::default().length_per_slot(256).slots(2).micro_batch(64).batch(128).threads(1);
+        let calls = Arc::new(AtomicU32::new(0));
+        setup.faults = Faults::new(move |at| {
+            let number = if at == call { calls.fetch_add(1, Ordering::Relaxed) + 1 } else { 0 };
+            (number > 0 && number % every == 0).then_some(fault)
+        });
+        let terms = Terms { budget: Duration::from_secs(60), quantized_cache: false };
+        tried(&setup, terms).unwrap().1.outcome
+    }
+
+    #[test]
+    fn whatever_fails_is_found() {
+        for call in [
+            Call::Follow,
+            Call::Followed,
+            Call::Begin,
+            Call::Extend,
+            Call::Draft,
+            Call::Drafted,
+            Call::Accept,
+            Call::RemoveDraft,
+            Call::Verify,
+        ] {
+            let Outcome::Failed { reason } = outcome(call, Fault::Fails, 3) else { panic!("{call:?} was not found") };
+            assert!(reason.contains("made to fail by a test"), "{call:?}: {reason}");
+        }
+        for fault in [Fault::Fails, Fault::Aborted, Fault::Fatal] {
+            let outcome = outcome(Call::Decode, fault, 20);
+            assert!(matches!(outcome, Outcome::Failed { .. }), "{fault:?}: {outcome}");
+        }
+        assert_eq!(outcome(Call::Decode, Fault::Fails, u32::MAX), Outcome::Worked);
+    }
+
+    #[test]
+    fn memories_that_are_out_of_step_are_found() {
+        let target = Model::load(zoo::file("target")).unwrap();
+        let mut setup = Setup::new(&target);
+        setup.draft = Some(Model::load(zoo::file("draft-0.8")).unwrap());
+        setup.config = Some(SpecConfig::new([Method::DraftSimple]));
+        setup.context = ContextOptions::default().length_per_slot(256).threads(1);
+        let mut runner = setup.build().unwrap();
+        let prompt = target.vocab().tokenize("The quick brown fox").unwrap();
+        assert_eq!(runner.out_of_step(), None);
+        // Only the target knows of these.
+        runner.alone(&prompt, 3, || false).unwrap();
+        assert_eq!(runner.out_of_step(), None);
+        runner.slots[0].draft_memory = super::DraftMemory::InStep;
+        let wrong = runner.out_of_step().unwrap();
+        assert!(wrong.contains("draft's memory ends at 0"), "{wrong}");
+        runner.slots[0].history.pop();
+        let wrong = runner.out_of_step().unwrap();
+        assert!(wrong.contains("target's memory ends at"), "{wrong}");
+        let config = runner.config().clone();
+        runner.renew(config).unwrap();
+        assert_eq!(runner.out_of_step(), None);
+    }
+}

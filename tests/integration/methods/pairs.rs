@@ -93,8 +93,8 @@ impl Loaded {
     }
 
     pub(crate) fn with(&self, length: u32, context: ContextOptions) -> Generator {
-        let builder = Generator::builder(&self.target).context(context).speculation(self.config(length));
-        let builder = self.draft.iter().fold(builder, |builder, draft| builder.draft(draft));
+        let builder = Generator::builder(self.target()).context(context).speculation(self.config(length));
+        let builder = self.draft().into_iter().fold(builder, |builder, draft| builder.draft(draft));
         builder.build().unwrap_or_else(|error| panic!("{:?}: {error}", self.pair))
     }
 

@@ -8,4 +8,8 @@ mod lengths;
 #[path = "../methods/pairs.rs"]
 mod pairs;
 
+mod cache;
+mod found;
+mod smollm2;
+mod support;
 mod worked;

@@ -1,22 +1,8 @@
 //! What works is found to work, and what is measured can be true.
 
-use crate::pairs::{Loaded, PAIRS, Pair};
-use llama_spec::engine::EngineBuilder;
+use crate::pairs::PAIRS;
+use crate::support::builder;
 use llama_spec::probe::Outcome;
-use llama_spec::{ContextOptions, Engine};
-use std::time::Duration;
-
-fn context(slots: u32) -> ContextOptions {
-    ContextOptions::default().length_per_slot(256).slots(slots).batch(128).micro_batch(64).threads(1)
-}
-
-fn builder(pair: Pair, slots: u32, length: u32) -> EngineBuilder {
-    let loaded = Loaded::new(pair);
-    let builder = Engine::builder(loaded.target()).context(context(slots)).speculation(loaded.config(length));
-    // Time is no question here.
-    let builder = builder.probe_budget(Duration::from_secs(60));
-    loaded.draft().into_iter().fold(builder, |builder, draft| builder.draft(draft))
-}
 
 #[test]
 fn every_pair_works() {
