@@ -79,7 +79,7 @@ impl Runner {
     }
 
     /// Takes all but the first `common` tokens out of a slot.
-    fn cut(&mut self, index: usize, common: usize) -> Result<(), Broken> {
+    pub(super) fn cut(&mut self, index: usize, common: usize) -> Result<(), Broken> {
         let seat = &mut self.slots[index];
         match self.machine.cut(slot(index), &seat.history, common) {
             Ok(0) => self.empty(index),

@@ -318,8 +318,12 @@ impl Runner {
                 job.drafting.outcome(number, part.draft.tokens.len(), accepted);
             }
             job.drafting.extend(&part.verified);
-            if let Some(source) = part.source {
-                self.told(part.index, accepted, source);
+            match part.source {
+                Some(Source::Custom(_)) if accepted < part.draft.tokens.len() => {
+                    self.told_of_others(part.index, part.rows[accepted]);
+                }
+                Some(source) => self.told(part.index, accepted, source),
+                None => {}
             }
             let seat = &mut self.slots[part.index];
             seat.history.extend_from_slice(&part.kept);
@@ -365,6 +369,9 @@ impl Runner {
         }
         for part in parts.iter().filter(|part| part.failed.is_none()) {
             self.extended(part.index, part.kept.len());
+            if matches!(part.source, Some(Source::Custom(_))) && rejected(&part) {
+                self.show_last_again(part.index)?;
+            }
         }
         Ok(())
     }

@@ -200,6 +200,27 @@ impl Runner {
         }
     }
 
+    /// Tells a draft model that follows a slot which entry of the batch was kept last, when the draft was somebody else's and
+    /// partly wrong.
+    pub(super) fn told_of_others(&mut self, index: usize, entry: usize) {
+        if self.slots[index].draft_memory != DraftMemory::InStep || !self.wants_model(index) {
+            return;
+        }
+        if let Err(failure) = self.machine.note_kept(slot(index), entry) {
+            self.draft_failed(Blame::Model, &[index], "the outcome of another's draft", &failure);
+        }
+    }
+
+    /// The same, for a draft model that cannot be told: the last kept token is computed once more, and shown to it.
+    pub(super) fn show_last_again(&mut self, index: usize) -> Result<(), Broken> {
+        let follows = self.slots[index].draft_memory == DraftMemory::InStep && self.wants_model(index);
+        if !follows || !self.machine.needs_last_again() || !self.machine.can_cut() {
+            return Ok(());
+        }
+        self.slots[index].begun = false;
+        self.cut(index, self.slots[index].history.len())
+    }
+
     /// Shows the draft model what was just decoded in these slots, if any of them wants it to draft.
     pub(super) fn follow(&mut self, indexes: &[usize]) {
         if self.trouble.model.is_empty() {

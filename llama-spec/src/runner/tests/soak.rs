@@ -4,7 +4,7 @@
 //! The time that matters to an engine, how long a drafter rests, goes [`FASTER`] times as fast as usual. Seed and length are
 //! taken from `LLAMA_SPEC_SOAK_SEED` and `LLAMA_SPEC_SOAK_MINUTES`; `cargo xtask soak` sets them.
 
-use super::soak_client::{Client, Tally};
+use super::soak_client::{Client, Journal, Tally};
 use super::support::{ASSISTANT, CHAIN, DFLASH, EAGLE3, Kind, MTP, PLAIN, RECURRENT, SIMPLE, context};
 use crate::engine::{Engine, Request, VerifyRows};
 use crate::error::Error;
@@ -41,6 +41,7 @@ enum Death {
 struct Chaos {
     deadly: AtomicU8,
     rng: Mutex<Rng>,
+    journal: Arc<Journal>,
     made: Mutex<BTreeMap<String, u64>>,
 }
 
@@ -56,6 +57,7 @@ impl Chaos {
             _ => self.by_chance(call),
         };
         if let Some(fault) = fault {
+            self.journal.note(format!("{call:?} {fault:?}"));
             *self.made.lock().unwrap().entry(format!("{call:?} {fault:?}")).or_default() += 1;
         }
         fault
@@ -95,6 +97,7 @@ fn resident() -> Option<u64> {
 fn build(kind: Kind, rng: &mut Rng, chaos: &Arc<Chaos>, clock: &Clock) -> Engine {
     let slots = 1 + rng.below(4) as u32;
     let context = context(slots).unified_kv(rng.below(3) == 0);
+    chaos.journal.note(format!("{}: {slots} slots, shared cells: {}", kind.name, context.unified_kv));
     let mut builder = Engine::builder(kind.target()).context(context).queue(1 + rng.below(8));
     if let Some(draft) = kind.draft() {
         builder = builder.draft(draft);
@@ -114,6 +117,7 @@ fn live(kind: Kind, seed: u64, life: Duration, tally: &Arc<Tally>, report: &mut 
     let chaos = Arc::new(Chaos {
         deadly: AtomicU8::new(Chaos::PEACE),
         rng: Mutex::new(Rng::new(seed, "soak faults", 0)),
+        journal: Arc::default(),
         made: Mutex::default(),
     });
     let clock = Clock::default();
@@ -124,8 +128,13 @@ fn live(kind: Kind, seed: u64, life: Duration, tally: &Arc<Tally>, report: &mut 
     let jobs_before = tally.jobs();
     let clients: Vec<_> = (0..CLIENTS)
         .map(|number| {
-            let client =
-                Client::new(kind, Arc::clone(&engine), Rng::new(seed, "soak client", number), Arc::clone(tally));
+            let client = Client::new(
+                kind,
+                Arc::clone(&engine),
+                Rng::new(seed, "soak client", number),
+                Arc::clone(tally),
+                Arc::clone(&chaos.journal),
+            );
             let (end, dying) = (Arc::clone(&end), Arc::clone(&dying));
             let pulse = client.pulse();
             (pulse, std::thread::spawn(move || client.run(&end, &dying)))
