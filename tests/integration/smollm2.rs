@@ -4,8 +4,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use llama_spec::engine::Output;
 use llama_spec::spec::{Method, SpecConfig};
-use llama_spec::{Batch, ContextOptions, Event, GenerateOptions, Generator, Model, Slot, Token};
+use llama_spec::{Batch, ContextOptions, Engine, Event, GenerateOptions, Generator, Model, Request, Slot, Token};
 use std::path::PathBuf;
 
 /// Logits closer than this are a tie for a model with four-bit weights: batches of different sizes round differently.
@@ -101,4 +102,62 @@ fn greedy_text_is_that_of_plain_decoding() {
         println!("{methods:?}: {same} of {} texts are those of plain decoding; {}", PROMPTS.len(), generator.stats());
         assert!(generator.stats().accepted > 0, "{methods:?} never had a token accepted");
     }
+}
+
+/// Fewer than of a generator, since there are more engines.
+const ENGINE_TOKENS: usize = 20;
+
+/// Answers to all prompts at once, as an engine gives them at its default settings.
+fn answers(engine: &Engine) -> Vec<Output> {
+    let request = |prompt: &str| Request::prompt(prompt).greedy().max_tokens(ENGINE_TOKENS as u32);
+    let responses: Vec<_> = PROMPTS.iter().map(|prompt| engine.generate(request(prompt)).unwrap()).collect();
+    responses.into_iter().map(|response| response.output().unwrap()).collect()
+}
+
+/// At the default settings no near-tie turns around: the texts are the same, not only nearly. That includes prompts asked again,
+/// when the lookups know the whole answers, and several at once.
+#[test]
+fn engines_leave_every_text_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let copied = folder.path().join("draft.gguf");
+    std::fs::copy(path(), &copied).unwrap();
+    let (model, draft) = (Model::load(path()).unwrap(), Model::load(&copied).unwrap());
+    let mut plain = Generator::builder(&model).context(options()).build().unwrap();
+    let mut expected: Vec<_> = PROMPTS.iter().map(|prompt| greedy(&mut plain, prompt)).collect();
+    expected.iter_mut().for_each(|tokens| tokens.truncate(ENGINE_TOKENS));
+    let methods: [&[Method]; 7] = [
+        &[],
+        &[Method::NgramSimple],
+        &[Method::NgramMapK],
+        &[Method::NgramMapK4v],
+        &[Method::NgramMod],
+        &[Method::NgramCache],
+        &[Method::DraftSimple],
+    ];
+    let mut wrong = Vec::new();
+    for methods in methods {
+        for slots in [1, 4] {
+            let config = SpecConfig::new(methods);
+            let builder = Engine::builder(&model).context(options().slots(slots)).speculation(config.clone());
+            let builder = if config.needs_draft() { builder.draft(&draft) } else { builder };
+            let engine = builder.build().unwrap();
+            // The second time, some know what comes.
+            for time in 0..if methods == [Method::NgramMod] { 2 } else { 1 } {
+                let outputs = answers(&engine);
+                for ((prompt, expected), got) in PROMPTS.iter().zip(&expected).zip(&outputs) {
+                    if let Some(at) = got.tokens.iter().zip(expected).position(|(got, expected)| got != expected) {
+                        let tokens = [model.vocab().tokenize(prompt).unwrap(), expected[..at].to_vec()].concat();
+                        let margin = margin(&model, &tokens);
+                        wrong.push(format!(
+                            "{methods:?}, {slots} slots, time {time}, {prompt:?}: token {at}, margin {margin}"
+                        ));
+                    }
+                }
+                assert!(outputs.iter().zip(&expected).all(|(got, expected)| got.tokens.len() == expected.len()));
+            }
+            assert_eq!(engine.stats().total.accepted > 0, !methods.is_empty(), "{methods:?}");
+            println!("{methods:?}, {slots} slots, {} rows:\n{}", engine.verify_rows(), engine.stats());
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
