@@ -50,6 +50,10 @@ impl Runner {
                 self.finish(index, StopReason::MaxTokens);
             }
         }
+        if !self.lacks(index) {
+            // There is no prefill at whose end this would be done.
+            self.share_prompt(index)?;
+        }
         Ok(())
     }
 
@@ -140,6 +144,12 @@ impl Runner {
     /// Gives the prompt of a slot, which is in the memory now, to the other answers that were asked for.
     pub(super) fn share_prompt(&mut self, index: usize) -> Result<(), Broken> {
         let mut siblings = self.slots[index].job.as_mut().map(Job::take_siblings).unwrap_or_default();
+        let history = &self.slots[index].history;
+        if siblings.iter().any(|sibling| history[..] != sibling.tokens[..sibling.tokens.len() - 1]) {
+            // It has gone on already: they begin as if they had come by themselves.
+            self.returned.append(&mut siblings);
+            return Ok(());
+        }
         siblings.reverse();
         while let Some(mut sibling) = siblings.pop() {
             let free = (0..self.slots.len()).filter(|other| self.slots[*other].job.is_none());

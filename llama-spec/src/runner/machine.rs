@@ -47,9 +47,19 @@ pub(crate) struct Machine {
     resume: Resume,
     /// What the memories held before the round, as far as it cannot be cut back, for each slot.
     checkpoints: Vec<Checkpoints>,
+    /// Copies of slots that were asked for and may not have been carried out: llama.cpp does so when a context decodes next, after
+    /// what else was written into it by then.
+    copies: Copies,
     /// Tokens that are computed again.
     replay: Batch,
     pub(super) faults: Faults,
+}
+
+/// In which memories slots may still have to be copied.
+#[derive(Clone, Copy, Debug, Default)]
+struct Copies {
+    target: bool,
+    draft: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -66,7 +76,16 @@ impl Machine {
 
     pub(super) fn new(raw: RawSpeculation, rollback: Rollback, draft_rollback: Rollback, resume: Resume) -> Self {
         let checkpoints = vec![Checkpoints::default(); raw.target().slots() as usize];
-        Self { raw, rollback, draft_rollback, resume, checkpoints, replay: Batch::default(), faults: Faults::default() }
+        Self {
+            raw,
+            rollback,
+            draft_rollback,
+            resume,
+            checkpoints,
+            copies: Copies::default(),
+            replay: Batch::default(),
+            faults: Faults::default(),
+        }
     }
 
     pub(crate) fn target(&self) -> &Context {
@@ -100,19 +119,24 @@ impl Machine {
     /// Decodes on the target alone.
     pub(crate) fn decode(&mut self, batch: &Batch) -> Result<(), DecodeError> {
         self.faults.decode(Call::Decode)?;
-        self.raw.decode(batch)
+        self.raw.decode(batch)?;
+        self.copies.target = false;
+        Ok(())
     }
 
     /// Decodes what was decoded before.
     fn decode_again(&mut self) -> Result<(), DecodeError> {
         self.faults.decode(Call::Replay)?;
-        self.raw.decode(&self.replay)
+        self.raw.decode(&self.replay)?;
+        self.copies.target = false;
+        Ok(())
     }
 
     /// Shows the drafters what was just decoded.
     pub(crate) fn follow(&mut self) -> Result<(), Failure> {
         self.faults.drafters(Call::Follow)?;
         self.raw.follow()?;
+        self.copies.draft = false;
         self.faults.drafters(Call::Followed)
     }
 
@@ -270,6 +294,7 @@ impl Machine {
     pub(super) fn copy(&mut self, from: Slot, to: Slot) -> Result<()> {
         self.clear_slot(to)?;
         self.faults.memory(Call::CopyMemory)?;
+        self.copies = Copies { target: true, draft: true };
         self.raw.copy_memory(Side::Target, from, to)?;
         self.raw.copy_memory(Side::Draft, from, to)?;
         self.faults.memory(Call::CopyDrafters)?;
@@ -282,6 +307,11 @@ impl Machine {
     /// [`Error::State`] when llama.cpp cannot save them.
     pub(super) fn save_slot(&mut self, slot: Slot, tokens: usize, with_draft: bool) -> Result<Restore> {
         self.faults.state(Call::Save)?;
+        if self.copies.target {
+            // What the slot should hold may not be there yet; it can be computed.
+            return Ok(Restore { target: Vec::new(), draft: Vec::new(), drafter: Vec::new(), tokens: 0 });
+        }
+        let with_draft = with_draft && !self.copies.draft;
         let target = self.raw.state(Side::Target, slot)?;
         let draft = if with_draft { self.raw.state(Side::Draft, slot)? } else { Vec::new() };
         let drafter = if with_draft { self.raw.drafter_state(slot)? } else { Vec::new() };
@@ -295,6 +325,10 @@ impl Machine {
     /// [`Error::State`] when it is no state for these contexts; what the slot holds is unknown then.
     pub(super) fn restore_slot(&mut self, slot: Slot, saved: &Restore, history: &[Token]) -> Result<(usize, bool)> {
         self.faults.state(Call::RestoreTarget)?;
+        if self.copies.target {
+            let reason = "slots are still to be copied, and would be copied over it".into();
+            return Err(Error::State { reason });
+        }
         self.raw.set_state(Side::Target, slot, &saved.target)?;
         let with_draft = self.is_plain() || self.restore_draft(slot, saved).is_ok();
         if !with_draft || !self.can_cut() || self.resume == Resume::Anywhere {
@@ -307,6 +341,9 @@ impl Machine {
 
     fn restore_draft(&mut self, slot: Slot, saved: &Restore) -> Result<()> {
         self.faults.state(Call::RestoreDraft)?;
+        if self.copies.draft {
+            return Err(Error::State { reason: "slots of the draft are still to be copied".into() });
+        }
         self.raw.set_state(Side::Draft, slot, &saved.draft)?;
         self.raw.set_drafter_state(slot, &saved.drafter)
     }

@@ -1,6 +1,6 @@
 //! Texts in one round of which not all want the same drafters, and rounds that are too large for one batch.
 
-use super::support::{Asked, CHAIN, EAGLE3, Kind, MTP, PLAIN, RECURRENT, SIMPLE, Table};
+use super::support::{Asked, CHAIN, EAGLE3, Injected, Kind, MTP, PLAIN, RECURRENT, SIMPLE, Table, When};
 use crate::runner::{Call, Custom, Fault, Faults};
 use crate::spec::{Draft, Drafter, Factory, Method, Methods, Source};
 use crate::token::Token;
@@ -142,5 +142,25 @@ fn log_probabilities_are_those_of_the_round() {
     }
     for (one, other) in rows[0].iter().zip(&rows[1]) {
         assert!((one - other).abs() < 1e-3, "{one} and {other}");
+    }
+}
+
+/// All of a prompt is known already, and its first answer has to be computed again later: the others are answers to the prompt,
+/// not to what the first one has said by then.
+#[test]
+fn several_answers_to_a_prompt_that_is_known() {
+    for kind in [PLAIN, SIMPLE, MTP] {
+        let injected = Injected::new(Call::RemoveTarget, Fault::Fails, When::EveryThird);
+        for slots in [1, 3] {
+            let mut table = Table::new(kind, slots, &injected.faults);
+            let prompt = kind.tokens("The quick brown fox jumps");
+            table.ask(&prompt, 1);
+            table.run();
+            table.ask_many(&prompt, 40, 3);
+            table.run();
+            for asked in &table.asked {
+                assert!(asked.is_whole(), "{}, {slots} slots: {asked:?}", kind.name);
+            }
+        }
     }
 }

@@ -4,10 +4,11 @@
 //! The time that matters to an engine, how long a drafter rests, goes [`FASTER`] times as fast as usual. Seed and length are
 //! taken from `LLAMA_SPEC_SOAK_SEED` and `LLAMA_SPEC_SOAK_MINUTES`; `cargo xtask soak` sets them.
 
-use super::soak_client::{Client, Tally};
+use super::soak_client::{Client, Journal, Tally};
 use super::support::{ASSISTANT, CHAIN, DFLASH, EAGLE3, Kind, MTP, PLAIN, RECURRENT, SIMPLE, context};
 use crate::engine::{Engine, Request, VerifyRows};
 use crate::error::Error;
+use crate::probe::Probe;
 use crate::runner::{Call, Clock, Fault, Faults};
 use llama_spec_tests::rng::Rng;
 use std::collections::BTreeMap;
@@ -41,6 +42,7 @@ enum Death {
 struct Chaos {
     deadly: AtomicU8,
     rng: Mutex<Rng>,
+    journal: Arc<Journal>,
     made: Mutex<BTreeMap<String, u64>>,
 }
 
@@ -48,14 +50,18 @@ impl Chaos {
     const PEACE: u8 = 0;
     const FATAL: u8 = 1;
     const PANIC: u8 = 2;
+    /// While an engine is made.
+    const ASLEEP: u8 = 3;
 
     fn at(&self, call: Call) -> Option<Fault> {
         let fault = match self.deadly.load(Ordering::SeqCst) {
             Self::PANIC if call == Call::Verify => panic!("the soak lets it panic"),
             Self::FATAL if call.decodes() => Some(Fault::Fatal),
+            Self::ASLEEP => None,
             _ => self.by_chance(call),
         };
         if let Some(fault) = fault {
+            self.journal.note(format!("{call:?} {fault:?}"));
             *self.made.lock().unwrap().entry(format!("{call:?} {fault:?}")).or_default() += 1;
         }
         fault
@@ -95,7 +101,8 @@ fn resident() -> Option<u64> {
 fn build(kind: Kind, rng: &mut Rng, chaos: &Arc<Chaos>, clock: &Clock) -> Engine {
     let slots = 1 + rng.below(4) as u32;
     let context = context(slots).unified_kv(rng.below(3) == 0);
-    let mut builder = Engine::builder(kind.target()).context(context).queue(1 + rng.below(8));
+    chaos.journal.note(format!("{}: {slots} slots, shared cells: {}", kind.name, context.unified_kv));
+    let mut builder = Engine::builder(kind.target()).context(context).queue(1 + rng.below(8)).probe(Probe::Off);
     if let Some(draft) = kind.draft() {
         builder = builder.draft(draft);
     }
@@ -112,20 +119,27 @@ fn build(kind: Kind, rng: &mut Rng, chaos: &Arc<Chaos>, clock: &Clock) -> Engine
 fn live(kind: Kind, seed: u64, life: Duration, tally: &Arc<Tally>, report: &mut Report) {
     let mut rng = Rng::new(seed, "soak engine", 0);
     let chaos = Arc::new(Chaos {
-        deadly: AtomicU8::new(Chaos::PEACE),
+        deadly: AtomicU8::new(Chaos::ASLEEP),
         rng: Mutex::new(Rng::new(seed, "soak faults", 0)),
+        journal: Arc::default(),
         made: Mutex::default(),
     });
     let clock = Clock::default();
     let engine = Arc::new(build(kind, &mut rng, &chaos, &clock));
+    chaos.deadly.store(Chaos::PEACE, Ordering::SeqCst);
     let death = [Death::Drained, Death::Drained, Death::Dropped, Death::Fatal, Death::Panic][rng.below(5)];
     *report.engines.entry(format!("{} {death:?}", kind.name)).or_default() += 1;
     let (end, dying) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let jobs_before = tally.jobs();
     let clients: Vec<_> = (0..CLIENTS)
         .map(|number| {
-            let client =
-                Client::new(kind, Arc::clone(&engine), Rng::new(seed, "soak client", number), Arc::clone(tally));
+            let client = Client::new(
+                kind,
+                Arc::clone(&engine),
+                Rng::new(seed, "soak client", number),
+                Arc::clone(tally),
+                Arc::clone(&chaos.journal),
+            );
             let (end, dying) = (Arc::clone(&end), Arc::clone(&dying));
             let pulse = client.pulse();
             (pulse, std::thread::spawn(move || client.run(&end, &dying)))

@@ -55,6 +55,21 @@ impl fmt::Display for Tally {
     }
 }
 
+/// The last things that happened to an engine, for the message of a failure.
+#[derive(Debug, Default)]
+pub(super) struct Journal(Mutex<VecDeque<String>>);
+
+impl Journal {
+    pub(super) fn note(&self, what: String) {
+        let mut last = self.0.lock().unwrap();
+        if last.len() >= 60 {
+            // The first says what the engine is.
+            last.remove(1);
+        }
+        last.push_back(what);
+    }
+}
+
 /// When a client last heard something.
 #[derive(Debug)]
 pub(super) struct Pulse(Mutex<Instant>);
@@ -79,6 +94,14 @@ struct Plan {
     act: Act,
 }
 
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { prompt, request, count, keep, deadline, act } = self;
+        let who = &request.drafting;
+        write!(f, "{} + {count} tokens, keep {keep:?}, late {deadline}, {act:?}, {who:?}", prompt.len())
+    }
+}
+
 /// What is done in the middle of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Act {
@@ -94,11 +117,12 @@ pub(super) struct Client {
     rng: Rng,
     tally: Arc<Tally>,
     pulse: Arc<Pulse>,
+    journal: Arc<Journal>,
 }
 
 impl Client {
-    pub(super) fn new(kind: Kind, engine: Arc<Engine>, rng: Rng, tally: Arc<Tally>) -> Self {
-        Self { kind, engine, rng, tally, pulse: Arc::new(Pulse(Mutex::new(Instant::now()))) }
+    pub(super) fn new(kind: Kind, engine: Arc<Engine>, rng: Rng, tally: Arc<Tally>, journal: Arc<Journal>) -> Self {
+        Self { kind, engine, rng, tally, pulse: Arc::new(Pulse(Mutex::new(Instant::now()))), journal }
     }
 
     pub(super) fn pulse(&self) -> Arc<Pulse> {
@@ -126,10 +150,12 @@ impl Client {
         if self.rng.below(8) == 0 {
             let answers = 2 + self.rng.below(3) as u32;
             let responses = self.engine.generate_many(plan.request.clone(), answers)?;
+            self.journal.note(format!("{answers} answers {plan:?}"));
             self.tally.jobs.fetch_add(answers.into(), Ordering::Relaxed);
             return responses.into_iter().try_for_each(|response| self.follow(response, &plan));
         }
         let response = self.engine.generate(plan.request.clone())?;
+        self.journal.note(format!("{} {plan:?}", response.id()));
         count(&self.tally.jobs);
         self.follow(response, &plan)
     }
@@ -210,7 +236,14 @@ impl Client {
             match event {
                 Ok(Event::Token { token, .. }) => {
                     let right = expected.pop_front();
-                    assert_eq!(Some(token), right, "{name}: token {seen} of {} after {context:?}", plan.count);
+                    assert_eq!(
+                        Some(token),
+                        right,
+                        "{name}: token {seen} of {} of {} after {context:?}; {:#?}",
+                        plan.count,
+                        response.id(),
+                        self.journal
+                    );
                     context.push(token);
                     seen += 1;
                     count(&self.tally.tokens);
@@ -271,6 +304,7 @@ impl Client {
         let expected = self.kind.oracle(saved.prompt(), saved.generated().len());
         assert_eq!(saved.generated(), expected, "{}: saved", self.kind.name);
         let response = self.engine.resume(&saved)?;
+        self.journal.note(format!("{} resumes {} tokens", response.id(), context.len()));
         count(&self.tally.jobs);
         count(&self.tally.resumed);
         let left = plan.count.saturating_sub(saved.generated().len());
