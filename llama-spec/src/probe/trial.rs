@@ -5,7 +5,7 @@ use super::report::{Accepted, Outcome, ProbeReport};
 use super::script::Script;
 use super::{Terms, rows, text};
 use crate::compat::Observed;
-use crate::error::Error;
+use crate::error::{DecodeError, Error};
 use crate::generate::Event;
 use crate::runner::{Alone, Answer, Custom, Drafting, Job, Runner};
 use crate::sample::{Sampler, SamplerOptions};
@@ -151,7 +151,14 @@ impl<'r> Trial<'r> {
         // So many tokens of one slot can be in one batch.
         let room = self.runner.target().length_per_slot() as usize - self.prompt.len();
         let count = self.count.max(self.runner.outputs_per_slot().min(rows::MOST_ROWS).min(room));
-        let alone = self.runner.alone(&self.prompt, count, || deadline.is_over())?;
+        let alone = match self.runner.alone(&self.prompt, count, || deadline.is_over()) {
+            // A cache that all slots share may have no room left beside what they hold.
+            Err(Error::Decode(DecodeError::NoRoom { .. })) => {
+                self.runner.restart().map_err(|broken| Stop::Failed(broken.0.to_string()))?;
+                self.runner.alone(&self.prompt, self.count, || deadline.is_over())?
+            }
+            alone => alone?,
+        };
         if alone.rows.is_empty() {
             return Err(late());
         }
@@ -350,7 +357,15 @@ impl<'r> Trial<'r> {
     }
 
     fn rows(&mut self, alone: &Alone) -> Step {
-        let measured = rows::measure(self.runner, alone, &self.deadline)?;
+        let measured = match rows::measure(self.runner, alone, &self.deadline) {
+            Ok(measured) => measured,
+            // The text was generated nevertheless, so it is only that there is no room for it in several slots at once.
+            Err(error @ (Error::State { .. } | Error::Memory { .. } | Error::Decode(DecodeError::NoRoom { .. }))) => {
+                self.report.skipped.push(format!("batches of several rows: {error}"));
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        };
         self.report.skipped.extend(measured.left_out);
         self.report.exact_rows = rows::exact(&measured.rows);
         self.report.rows = measured.rows;

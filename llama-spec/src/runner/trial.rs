@@ -281,7 +281,7 @@ mod tests {
         assert_eq!(runner.out_of_step(), None);
         runner.slots[0].draft_memory = super::DraftMemory::InStep;
         let wrong = runner.out_of_step().unwrap();
-        assert!(wrong.contains("draft's memory ends at 0"), "{wrong}");
+        assert!(wrong.contains("the draft in slot 0: its memory ends before position 0"), "{wrong}");
         runner.slots[0].history.pop();
         let wrong = runner.out_of_step().unwrap();
         assert!(wrong.contains("target's memory ends at"), "{wrong}");

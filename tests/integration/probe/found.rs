@@ -88,3 +88,18 @@ fn a_trial_leaves_no_trace() {
     };
     assert_eq!(learned(Probe::Full), learned(Probe::Off));
 }
+
+/// One cache for all slots, in which two of them have no room for a long prompt at once.
+#[test]
+fn a_cache_that_all_slots_share_may_be_too_small_for_a_part_of_it() {
+    for name in ["target", "qwen35-mtp"] {
+        let target = Model::load(zoo::file(name)).unwrap();
+        let shared = context(4).length_per_slot(64).unified_kv(true);
+        let config = SpecConfig::new([Method::NgramMod]);
+        let builder = Engine::builder(&target).context(shared).speculation(config);
+        let engine = builder.probe_budget(Duration::from_secs(60)).build().unwrap();
+        let report = engine.probe().unwrap();
+        assert!(report.worked(), "{name}: {report}");
+        assert_eq!(generate(&engine).len(), 20, "{name}");
+    }
+}
