@@ -77,7 +77,7 @@ impl Response {
     /// on meanwhile; events up to this point may still be waiting in this response.
     ///
     /// # Errors
-    /// [`Error::State`] when it has ended or is waiting for a slot, or its sampler cannot be saved.
+    /// [`Error::State`](crate::Error::State) when it has ended or is waiting for a slot, or its sampler cannot be saved.
     pub fn save(&self) -> Result<SavedState> {
         self.shared.save(self.id)
     }
