@@ -62,7 +62,7 @@ fn the_object_has_these_keys_and_its_numbers_fit_together() {
         keys
     };
     assert_eq!(keys(&json), ["speculation", "stats", "stop_reason", "text", "tokens"]);
-    assert_eq!(keys(&json["speculation"]), ["effective", "reason", "requested"]);
+    assert_eq!(keys(&json["speculation"]), ["effective", "own_drafters", "reason", "requested"]);
     let (counts, rates) = (
         ["prompt_tokens", "cached_tokens", "generated_tokens", "rounds", "drafts", "drafted", "accepted"],
         ["prompt_tokens_per_second", "tokens_per_second", "acceptance_rate", "mean_accepted_length"],
