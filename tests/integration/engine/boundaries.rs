@@ -162,15 +162,16 @@ fn one_cache_that_is_too_small_for_all() {
     for pair in few() {
         let loaded = Loaded::new(pair);
         let plain = loaded.reference();
-        let small = context().slots(4).length_per_slot(64).unified_kv(true);
+        let small = context().slots(4).length_per_slot(96).unified_kv(true);
         let engine = loaded.engine_with(small, loaded.config(5));
-        let requests: Vec<_> = PROMPTS[..5].iter().map(|prompt| greedy(prompt, 60)).collect();
+        let requests: Vec<_> = PROMPTS[..5].iter().map(|prompt| greedy(prompt, 110)).collect();
         let outputs = together(&engine, requests.clone());
         for (request, got) in requests.iter().zip(&outputs) {
             assert_same(got, &plain.run(request), &(pair, request));
         }
         let stats = engine.stats();
-        println!("{pair:?}: {} cells, {} preempted", engine.context_length(), stats.preempted);
+        // A recurrent memory has a cell for each slot, however long its text is.
+        assert_eq!(stats.preempted == 0, pair.target == "mamba", "{pair:?}");
         assert_eq!((stats.failed, stats.finished), (0, 5), "{pair:?}");
     }
 }

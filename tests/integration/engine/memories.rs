@@ -89,7 +89,6 @@ fn a_draft_of_somebody_elses_does_not_confuse_a_model() {
         };
         let (alone, mixed) = (rate(&build(false)), rate(&build(true)));
         let share = |(drafted, accepted): (u64, u64)| accepted as f64 / drafted as f64;
-        println!("{pair:?}: {alone:?} alone, {mixed:?} beside another");
         assert!(mixed.0 > 100, "{pair:?}: {mixed:?}");
         assert!(share(mixed) > share(alone) - 0.15, "{pair:?}: {alone:?} alone, {mixed:?} beside another");
     }

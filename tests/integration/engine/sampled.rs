@@ -22,7 +22,12 @@ fn broad() -> Llama {
 fn samplers() -> Vec<SamplerOptions> {
     let few = || SamplerOptions::default().temperature(1.0).top_p(1.0).min_p(0.0).top_k(4);
     let penalties = Penalties { repeat: 1.1, frequency: 0.7, presence: 0.4, last_n: 4 };
-    vec![few().temperature(1.5), few().top_k(0).top_p(0.6), few().temperature(1.5).penalties(penalties)]
+    vec![
+        few().temperature(1.5),
+        few().top_k(3).temperature(0.8),
+        few().top_k(5).top_p(0.8).temperature(1.5),
+        few().temperature(1.5).penalties(penalties),
+    ]
 }
 
 /// Draws from a distribution that is not the target's: the successor in the cycle and some tokens around it.
