@@ -46,9 +46,9 @@ fn a_context_is_shifted_with_every_method_beside_others() {
         let plain = Engine::builder(&loaded.target).context(small()).speculation(SpecConfig::off()).build().unwrap();
         let shifting = |prompt, keep, tokens| greedy(prompt, tokens).context_full(ContextFull::Shift { keep });
         let mut requests = vec![
-            shifting(PROMPTS[2], 4, 400),
-            shifting(PROMPTS[0], 0, 300),
-            shifting("a", 1000, 280),
+            shifting(PROMPTS[2], 4, 220),
+            shifting(PROMPTS[0], 0, 250),
+            shifting("a", 1000, 260),
             greedy(PROMPTS[0], 40),
         ];
         requests.push(shifting(PROMPTS[0], 3, 20));
@@ -71,7 +71,7 @@ fn cancelling_at_every_stage_leaves_no_trace() {
         let check = greedy(PROMPTS[0], 25);
         let expected = plain.run(&check);
         // The events are those of four pieces of the prompt, of tokens, and the end.
-        for events in [0, 1, 3, 4, 5, 9, 400] {
+        for events in [0, 2, 5, 9, 400] {
             let mut both = [0, 1].map(|_| engine.generate(greedy(&long, 60)).unwrap());
             let waiting = [0, 1].map(|_| engine.generate(greedy(&long, 60)).unwrap());
             let [given_up, cancelled] = &mut both;
@@ -159,19 +159,20 @@ fn one_cache_for_all_slots() {
 /// So small a cache that texts have to give way to others: all end as if nothing had happened.
 #[test]
 fn one_cache_that_is_too_small_for_all() {
+    let mut preempted = 0;
     for pair in few() {
         let loaded = Loaded::new(pair);
         let plain = loaded.reference();
         let small = context().slots(4).length_per_slot(96).unified_kv(true);
         let engine = loaded.engine_with(small, loaded.config(5));
-        let requests: Vec<_> = PROMPTS[..5].iter().map(|prompt| greedy(prompt, 110)).collect();
+        let requests: Vec<_> = PROMPTS[..5].iter().map(|prompt| greedy(prompt, 90)).collect();
         let outputs = together(&engine, requests.clone());
         for (request, got) in requests.iter().zip(&outputs) {
             assert_same(got, &plain.run(request), &(pair, request));
         }
         let stats = engine.stats();
-        // A recurrent memory has a cell for each slot, however long its text is.
-        assert_eq!(stats.preempted == 0, pair.target == "mamba", "{pair:?}");
+        preempted += stats.preempted;
         assert_eq!((stats.failed, stats.finished), (0, 5), "{pair:?}");
     }
+    assert!(preempted > 0, "nobody had to give way: this shows nothing");
 }

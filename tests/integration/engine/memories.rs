@@ -9,7 +9,7 @@ use llama_spec::spec::Source;
 use llama_spec::{Engine, Model, Request};
 use std::sync::Arc;
 
-const TOKENS: u32 = 40;
+const TOKENS: u32 = 30;
 
 /// Prompts with their texts.
 fn texts(model: &Model, plain: &Plain) -> (Vec<Request>, Vec<Output>, Arc<Vec<Vec<llama_spec::Token>>>) {
@@ -33,7 +33,7 @@ fn memories_go_back_by_any_number_of_tokens() {
     for pair in all().filter(is_interesting) {
         let loaded = Loaded::new(pair);
         let (requests, expected, texts) = texts(&loaded.target, &loaded.reference());
-        for (slots, micro_batch) in [(1, 64), (4, 64), (4, 5)] {
+        for (slots, micro_batch) in [(4, 64), (4, 5)] {
             let context = context().slots(slots).micro_batch(micro_batch);
             let mut builder = Engine::builder(&loaded.target).context(context).speculation(loaded.config(16));
             if let Some(draft) = &loaded.draft {
@@ -45,7 +45,7 @@ fn memories_go_back_by_any_number_of_tokens() {
             }
             let engine = builder.build().unwrap();
             // The scripts alone, then the methods, and both in turns.
-            let all: Vec<_> = (0..10).map(|at| at % requests.len()).collect();
+            let all: Vec<_> = (0..9).map(|at| at % requests.len()).collect();
             let with = |(number, at): (usize, &usize)| match number {
                 0..4 => requests[*at].clone().drafters(Drafters::Own(number as u8)),
                 4..7 => requests[*at].clone().drafters(Drafters::Methods(pair.methods.to_vec())),
@@ -89,7 +89,7 @@ fn a_draft_of_somebody_elses_does_not_confuse_a_model() {
         };
         let (alone, mixed) = (rate(&build(false)), rate(&build(true)));
         let share = |(drafted, accepted): (u64, u64)| accepted as f64 / drafted as f64;
-        assert!(mixed.0 > 100, "{pair:?}: {mixed:?}");
+        assert!(mixed.0 > 60, "{pair:?}: {mixed:?}");
         assert!(share(mixed) > share(alone) - 0.15, "{pair:?}: {alone:?} alone, {mixed:?} beside another");
     }
 }

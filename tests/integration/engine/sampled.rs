@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const TEXTS: u32 = 1500;
+const TEXTS: u32 = 700;
 const TOKENS: u32 = 3;
 
 /// A target whose distribution is broad, and no two of whose tokens are equally probable.
@@ -24,7 +24,6 @@ fn samplers() -> Vec<SamplerOptions> {
     let penalties = Penalties { repeat: 1.1, frequency: 0.7, presence: 0.4, last_n: 4 };
     vec![
         few().temperature(1.5),
-        few().top_k(3).temperature(0.8),
         few().top_k(5).top_p(0.8).temperature(1.5),
         few().temperature(1.5).penalties(penalties),
     ]

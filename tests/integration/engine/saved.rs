@@ -37,8 +37,8 @@ fn every_method_goes_on_in_every_engine() {
             loaded.engine_with(small().slots(2).unified_kv(true), loaded.config(5)),
             Engine::builder(&loaded.target).context(small()).speculation(SpecConfig::off()).build().unwrap(),
         ];
-        let shifted = greedy("a", 300).context_full(ContextFull::Shift { keep: 3 });
-        for (begin, request) in [(1, greedy(PROMPTS[2], 50)), (7, greedy("a", 50)), (270, shifted)] {
+        let shifted = greedy("a", 275).context_full(ContextFull::Shift { keep: 3 });
+        for (begin, request) in [(1, greedy(PROMPTS[2], 50)), (7, greedy("a", 50)), (262, shifted)] {
             let whole = alone(&others[2], request.clone());
             // Another one is busy meanwhile.
             let beside = engine.generate(greedy(PROMPTS[4], 200)).unwrap();
