@@ -196,6 +196,11 @@ impl Context {
 
     /// The caller keeps the target of the role alive as long as this context.
     pub(crate) fn with_role(model: &Model, options: &ContextOptions, role: &Role<'_>) -> Result<Self> {
+        // llama.cpp would share the trained length among the slots.
+        let options = &match options.length_per_slot {
+            0 => options.clone().length_per_slot(model.trained_context()),
+            _ => options.clone(),
+        };
         options.validate()?;
         if options.embeddings.is_none() && !model.has_decoder() {
             let message = "the model is an encoder and generates no text; ask for embeddings";

@@ -199,13 +199,21 @@ impl EngineBuilder {
         self
     }
 
-    /// Room for prompt and answer of each text, in tokens; 0 takes the length the model was trained for. Default: 4096.
+    /// Room for prompt and answer of each text, in tokens; 0 takes the length the model was trained for. llama.cpp rounds it up;
+    /// [`Engine::context_length`] says what it became. Default: 4096.
     pub fn context_per_slot(mut self, tokens: u32) -> Self {
         self.context.length_per_slot = tokens;
         self
     }
 
-    /// All options of the target's context, slots and their room included.
+    /// Threads of the target's context, and of the draft's unless it has options of its own. Default: the number of processors, at
+    /// most 16.
+    pub fn threads(mut self, threads: u32) -> Self {
+        self.context = self.context.threads(threads);
+        self
+    }
+
+    /// All options of the target's context, in place of what was set before, slots and their room included.
     pub fn context(mut self, options: ContextOptions) -> Self {
         self.context = options;
         self
@@ -270,7 +278,7 @@ impl EngineBuilder {
         self
     }
 
-    /// Requests that may wait for a slot; one more is refused with [`Error::Busy`]. Default: 256.
+    /// Requests that may wait while all slots are in use; one more is refused with [`Error::Busy`]. Default: 256.
     pub fn queue(mut self, requests: usize) -> Self {
         self.queue = requests;
         self

@@ -102,7 +102,7 @@ impl EngineStats {
         page.one("llama_spec_speculation_active", Gauge, "1 if drafts are made, else 0.", active);
         let info = "llama_spec_speculation_info";
         page.family(info, Gauge, "Always 1; the labels say what was asked for, what is in force and why.");
-        let (requested, effective) = (names(&speculation.requested), names(&speculation.effective));
+        let (requested, effective) = (names(&speculation.requested), speculation.drafters());
         let reason = speculation.reason.as_deref().unwrap_or_default();
         page.sample(info, &[("requested", &requested), ("effective", &effective), ("reason", &reason)], 1);
         if let Some(plain_token) = self.plain_token {
@@ -182,7 +182,7 @@ impl EngineStats {
 }
 
 /// The methods as a list.
-pub(super) fn names(methods: &[Method]) -> String {
+fn names(methods: &[Method]) -> String {
     methods.iter().map(|method| method.name()).collect::<Vec<_>>().join(",")
 }
 

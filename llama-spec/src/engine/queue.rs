@@ -52,6 +52,11 @@ impl<T> Queue<T> {
         Self { limit, waiting: Vec::new(), last_place: 0, first_place: 0 }
     }
 
+    /// Sets how many requests it takes.
+    pub(crate) fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+    }
+
     /// Puts a new request in its place.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! What an engine is asked for.
 
 use super::Priority;
+use crate::chat::Rendered;
 use crate::error::{Error, Result};
 use crate::generate::{ContextFull, GenerateOptions};
 use crate::sample::SamplerOptions;
@@ -24,7 +25,7 @@ const TOP_LOGPROBS: u32 = 100;
 ///     .max_tokens(16)
 ///     .stop(["\n\n"]);
 /// let output = engine.generate(request)?.output()?;
-/// println!("{} ({})", output.text, output.reason);
+/// println!("{} ({:?})", output.text, output.reason);
 /// # Ok::<_, llama_spec::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -94,6 +95,24 @@ impl Request {
     /// Continues tokens.
     pub fn tokens(tokens: impl Into<Vec<Token>>) -> Self {
         Self::new(Prompt::Tokens(tokens.into()))
+    }
+
+    /// Continues a conversation that a chat template has rendered: with its stop strings, and its grammar if it has one. The
+    /// parser for the answer is [`Rendered::answer_parser`].
+    ///
+    /// # Errors
+    /// [`Error::Tokenize`](crate::Error::Tokenize) for a mark of the template that cannot be turned into tokens.
+    pub fn chat(rendered: &Rendered, vocab: Vocab<'_>) -> Result<Self> {
+        let mut visible = Vec::new();
+        for mark in rendered.preserved_tokens() {
+            // What is several tokens is text, and shown anyway.
+            if let [token] = vocab.tokenize_with(mark.as_bytes(), false, true)?[..] {
+                visible.push(token);
+            }
+        }
+        let request = Self::prompt(rendered.prompt()).stop(rendered.stops().iter().cloned()).visible(visible);
+        let sampler = rendered.apply(request.options.sampler.clone());
+        Ok(request.sampler(sampler))
     }
 
     fn new(prompt: Prompt) -> Self {
@@ -207,6 +226,7 @@ impl Request {
         let all = || (0..own as u8).collect();
         let missing = |method: String| {
             let loaded = if config.is_off() { "none".into() } else { config.names() };
+            let own = if own == 0 { "none".into() } else { own.to_string() };
             let reason = format!("this engine was not made with it; it has: {loaded}; own drafters: {own}");
             Err(Error::Speculation { method, reason })
         };

@@ -127,7 +127,7 @@ impl fmt::Display for Told<'_> {
         let Self(stats) = self;
         let speculation = &stats.speculation;
         match speculation.is_active() {
-            true => f.write_str(&super::metrics::names(&speculation.effective))?,
+            true => f.write_str(&speculation.drafters())?,
             false => f.write_str("off")?,
         }
         if let Some(reason) = &speculation.reason {

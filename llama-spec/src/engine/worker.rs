@@ -22,6 +22,8 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// What an engine's thread shares with those who ask.
 pub(super) struct Shared {
+    /// Requests that may wait beside those for which there is a free slot.
+    queue: usize,
     inbox: Mutex<Inbox>,
     /// Something came in, or a text ended.
     changed: Condvar,
@@ -58,9 +60,10 @@ enum Phase {
 
 impl Shared {
     pub(super) fn new(queue: usize, runner: &Runner, plain_token: Option<Duration>) -> Self {
-        let inbox = Inbox { waiting: Queue::new(queue), saves: Vec::new(), phase: Phase::Running, idle: true };
+        let free = runner.free_slots();
+        let inbox = Inbox { waiting: Queue::new(queue + free), saves: Vec::new(), phase: Phase::Running, idle: true };
         let published = Mutex::new(snapshot(runner, plain_token, 0));
-        Self { inbox: Mutex::new(inbox), changed: Condvar::new(), published, refused: AtomicU64::new(0) }
+        Self { queue, inbox: Mutex::new(inbox), changed: Condvar::new(), published, refused: AtomicU64::new(0) }
     }
 
     /// Puts a job into the queue.
@@ -155,6 +158,7 @@ impl Shared {
     pub(super) fn stats(&self) -> EngineStats {
         let mut stats = self.published.lock().unwrap_or_else(PoisonError::into_inner).clone();
         stats.refused = self.refused.load(Ordering::Relaxed);
+        stats.queued = self.inbox().waiting.len() as u64;
         stats
     }
 
@@ -283,6 +287,7 @@ impl Worker<'_> {
                     break;
                 }
             }
+            inbox.waiting.set_limit(shared.queue + self.runner.free_slots());
             if !self.runner.is_idle() {
                 return Ok(Some(inbox.waiting.len()));
             }
@@ -325,8 +330,11 @@ fn words(panic: &(dyn std::any::Any + Send)) -> String {
 
 fn snapshot(runner: &Runner, plain_token: Option<Duration>, queued: usize) -> EngineStats {
     let counts = runner.counts();
-    let slots =
-        runner.seats().map(|(busy, tokens, stats)| SlotStats { busy, tokens: tokens as u64, stats: stats.clone() });
+    let slots = runner.seats().zip(runner.seat_totals()).map(|((busy, tokens, _), stats)| SlotStats {
+        busy,
+        tokens: tokens as u64,
+        stats,
+    });
     EngineStats {
         total: runner.total().clone(),
         slots: slots.collect(),

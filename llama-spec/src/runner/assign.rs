@@ -45,6 +45,7 @@ impl Runner {
         if let Some(job) = &mut self.slots[index].job {
             if job.answer.generated() == 0 {
                 job.stats.cached_tokens = cached as u64;
+                self.total.cached_tokens += cached as u64;
             }
             if job.answer.budget() == 0 {
                 self.finish(index, StopReason::MaxTokens);
@@ -63,6 +64,8 @@ impl Runner {
         job.note_start(Instant::now());
         if first {
             self.counts.queue_times.record(job.stats.queue);
+            self.total.queue += job.stats.queue;
+            self.total.prompt_tokens += job.stats.prompt_tokens;
         }
         let Job { drafting, tokens, .. } = job;
         drafting.begin(tokens);
@@ -168,6 +171,7 @@ impl Runner {
             let cached = self.slots[free].history.len() as u64;
             if let Some(job) = &mut self.slots[free].job {
                 job.stats.cached_tokens = cached;
+                self.total.cached_tokens += cached;
                 if job.answer.budget() == 0 {
                     self.finish(free, StopReason::MaxTokens);
                 }

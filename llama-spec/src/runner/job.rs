@@ -126,13 +126,19 @@ impl Job {
     }
 
     /// Notes that `count` tokens came.
-    pub(super) fn note_tokens(&mut self, count: usize, now: Instant) {
+    pub(super) fn note_tokens(&mut self, count: usize, now: Instant, total: &mut Stats) {
         match self.times.last_token.replace(now) {
-            None => self.stats.time_to_first_token = Some(now - self.times.submitted),
+            None => {
+                let time = now - self.times.submitted;
+                self.stats.time_to_first_token = Some(time);
+                total.time_to_first_token = total.time_to_first_token.max(Some(time));
+            }
             Some(before) => {
                 // What comes in one round is counted as if it had come evenly.
                 let each = (now - before) / count.max(1) as u32;
-                (0..count).for_each(|_| self.stats.inter_token.record(each));
+                for stats in [&mut self.stats, total] {
+                    (0..count).for_each(|_| stats.inter_token.record(each));
+                }
             }
         }
     }

@@ -113,8 +113,9 @@ struct Seat {
     job: Option<Job>,
     /// When it got its last job.
     used: u64,
-    /// The numbers of the last text that ended here.
+    /// The numbers of the last text that ended here, and of all of them.
     last: Stats,
+    all: Stats,
 }
 
 /// How the draft's memory of a slot stands to the target's.
@@ -179,6 +180,15 @@ impl Runner {
         })
     }
 
+    /// The numbers of all texts of each slot, those that are not over included.
+    pub(crate) fn seat_totals(&self) -> impl Iterator<Item = Stats> {
+        self.slots.iter().map(|seat| {
+            let mut all = seat.all.clone();
+            seat.job.iter().for_each(|job| all.add(&job.stats));
+            all
+        })
+    }
+
     /// The texts that are being generated.
     pub(crate) fn jobs(&self) -> impl Iterator<Item = &Job> {
         self.slots.iter().filter_map(|seat| seat.job.as_ref())
@@ -186,6 +196,11 @@ impl Runner {
 
     pub(crate) fn is_idle(&self) -> bool {
         self.slots.iter().all(|seat| seat.job.is_none())
+    }
+
+    /// How many texts can be started.
+    pub(crate) fn free_slots(&self) -> usize {
+        if self.has_free_slot() { self.slots.iter().filter(|seat| seat.job.is_none()).count() } else { 0 }
     }
 
     /// Whether another text can be started.
@@ -287,7 +302,9 @@ impl Runner {
     /// Takes the job out of a slot. What is computed of its text stays there for the next one.
     fn leave(&mut self, index: usize) -> Option<Job> {
         let mut job = self.slots[index].job.take()?;
-        self.slots[index].last = job.stats.clone();
+        let seat = &mut self.slots[index];
+        seat.all.add(&job.stats);
+        seat.last = job.stats.clone();
         self.crowded = false;
         // Its siblings have not begun; they do without it.
         self.returned.extend(job.take_siblings());

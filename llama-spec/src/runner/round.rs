@@ -433,7 +433,7 @@ impl Runner {
             if job.times.last_token.is_none() {
                 counts.times_to_first_token.record(now - job.times.submitted);
             }
-            job.note_tokens(count, now);
+            job.note_tokens(count, now, total);
         }
         reason
     }

@@ -92,7 +92,7 @@ impl SpecConfig {
             Some(before) => format!("{before}; {reason}"),
             None => reason,
         };
-        let choice = Some(Choice { requested: self.requested(), reason });
+        let choice = Some(Choice { requested: self.requested(), reason, first: self.first() });
         let lookup: Vec<Method> = self.methods.iter().copied().filter(|method| method.is_lookup()).collect();
         let some_are_left = !lookup.is_empty() && lookup.len() < self.methods.len();
         let rest = some_are_left.then(|| Self { methods: lookup, choice: choice.clone(), ..self.clone() });
@@ -116,6 +116,14 @@ impl SpecConfig {
         Method::ALL.into_iter().filter(|method| self.methods.contains(method)).collect()
     }
 
+    /// What was chosen before anything was given up.
+    fn first(&self) -> Vec<Method> {
+        match &self.choice {
+            Some(choice) if !choice.first.is_empty() => choice.first.clone(),
+            _ => self.effective(),
+        }
+    }
+
     /// Why these methods, if they were not asked for by name.
     pub fn reason(&self) -> Option<&str> {
         self.choice.as_ref().map(|choice| choice.reason.as_str())
@@ -125,7 +133,7 @@ impl SpecConfig {
     pub fn speculation(&self) -> Speculation {
         let requested = match self.requested() {
             Requested::Methods(methods) => methods,
-            Requested::Auto => self.effective(),
+            Requested::Auto => self.first(),
         };
         Speculation {
             requested,
@@ -163,7 +171,7 @@ impl SpecConfig {
     }
 
     fn auto_of(method: Method, reason: String) -> Self {
-        Self { choice: Some(Choice { requested: Requested::Auto, reason }), ..Self::new([method]) }
+        Self { choice: Some(Choice { requested: Requested::Auto, reason, first: Vec::new() }), ..Self::new([method]) }
     }
 }
 

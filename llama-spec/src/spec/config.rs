@@ -45,6 +45,9 @@ pub struct SpecConfig {
 pub(super) struct Choice {
     pub(super) requested: Requested,
     pub(super) reason: String,
+    /// What was chosen first, if that could not be had.
+    #[serde(default)]
+    pub(super) first: Vec<Method>,
 }
 
 /// Settings of a draft model, of heads, or of a draft that reads the target's layers.

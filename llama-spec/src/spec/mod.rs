@@ -64,6 +64,23 @@ impl Speculation {
     }
 }
 
+impl Speculation {
+    /// Who drafts, in the order in which they are asked.
+    pub(crate) fn drafters(&self) -> String {
+        let own = (0..self.own_drafters).map(|number| Source::Custom(number).to_string());
+        own.chain(self.effective.iter().map(Method::to_string)).collect::<Vec<_>>().join(",")
+    }
+}
+
+impl fmt::Display for Speculation {
+    /// Who drafts, or `off`, and the reason.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_active() { "" } else { "off" })?;
+        f.write_str(&self.drafters())?;
+        self.reason.as_ref().map_or(Ok(()), |reason| write!(f, " ({reason})"))
+    }
+}
+
 /// Where a token came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

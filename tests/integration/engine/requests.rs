@@ -63,7 +63,7 @@ fn a_request_chooses_who_drafts() {
 fn a_full_queue_says_so() {
     let engine = builder("target", 1).queue(2).build().unwrap();
     let held: Vec<_> = (0..40).map(|_| engine.generate(Request::prompt("abc").greedy().max_tokens(400))).collect();
-    let refused = held.iter().filter(|response| matches!(response, Err(Error::Busy { waiting: 2 }))).count();
+    let refused = held.iter().filter(|response| matches!(response, Err(Error::Busy { .. }))).count();
     assert!(refused > 0, "nobody was refused");
     assert_eq!(engine.stats().refused, refused as u64);
 }
