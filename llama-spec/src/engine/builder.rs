@@ -179,6 +179,9 @@ impl EngineBuilder {
 
     /// A drafter of your own, made anew for each text. Those that were added first are asked first, and all of them before the
     /// methods.
+    ///
+    /// It runs on the engine's thread: while it takes its time, all texts wait. It may submit requests to the same engine, but to
+    /// wait there for their events fails, since they would never come.
     pub fn drafter<D: Drafter + 'static>(mut self, make: impl Fn() -> D + Send + Sync + 'static) -> Self {
         self.own.push(Factory::new(make, false));
         self
@@ -299,7 +302,7 @@ impl EngineBuilder {
     /// Checks the files, loads the models, makes contexts and drafters, [tries](crate::probe) them, and starts the thread.
     ///
     /// # Errors
-    /// [`Error::Incompatible`] with every rule that refuses files and settings, before anything is loaded; as
+    /// [`Error::Incompatible`] with every rule that refuses files and settings, before anything is loaded; [`Error::Setting`]; as
     /// [`ModelBuilder::load`](crate::ModelBuilder::load) and [`Model::context`]; [`Error::Speculation`] for what only loading
     /// shows, and [`Error::Probe`] for what only running does.
     pub fn build(mut self) -> Result<Engine> {
@@ -371,7 +374,13 @@ impl EngineBuilder {
         let lenient = self.is_lenient();
         match &self.config {
             None if !self.own.is_empty() && draft.is_none() => Ok(SpecConfig::off()),
-            Some(config) if config.is_off() => Ok(config.clone()),
+            Some(config) if config.is_off() => {
+                // The files have no say in it, but drafters of the user's draft as much as it says.
+                if !self.own.is_empty() {
+                    config.validate()?;
+                }
+                Ok(config.clone())
+            }
             None if lenient => Ok(SpecConfig::auto_or_degrade(target, draft, &conditions)),
             None => Ok(SpecConfig::auto_with(target, draft, &conditions)?),
             Some(config) if lenient => Ok(config.or_degrade(target, draft, &conditions)),

@@ -24,7 +24,7 @@ pub use response::{Canceller, Output, Response};
 pub use saved::SavedState;
 pub use stats::{EngineStats, SlotStats};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::generate::check_prompt;
 use crate::model::Model;
 use crate::probe::ProbeReport;
@@ -37,6 +37,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use worker::Shared;
+
+/// Answers that can be asked for at once: each takes memory while it waits.
+const MOST_ANSWERS: u32 = 1024;
 
 /// Generates many texts at once, speculatively where that is possible.
 ///
@@ -155,11 +158,15 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// As [`Engine::generate`].
+    /// As [`Engine::generate`], and [`Error::Setting`](crate::Error::Setting) for more than 1024 answers.
     pub fn generate_many(&self, request: impl Into<Request>, answers: u32) -> Result<Vec<Response>> {
         let request = request.into();
         if answers == 0 {
             return Ok(Vec::new());
+        }
+        if answers > MOST_ANSWERS {
+            let expected = format!("0 to {MOST_ANSWERS}");
+            return Err(Error::Setting { setting: "answers", value: answers.to_string(), expected });
         }
         let (mut first, response) = self.job(&request, 0)?;
         let mut responses = vec![response];
@@ -228,6 +235,9 @@ impl Engine {
     ) -> Result<(Job, Response)> {
         self.shared.check()?;
         request.validate()?;
+        if let Some(state) = state {
+            state.check(&self.model, self.shape.context)?;
+        }
         check_prompt(self.model.vocab(), &prompt, self.shape.context)?;
         let (methods, own) = request.allowed(&self.config, self.own.len())?;
         let limit = request.drafting.draft_max.unwrap_or(u32::MAX).min(self.config.draft_max) as usize;
@@ -258,7 +268,6 @@ impl Engine {
         job.request = Some(Arc::new(request.clone()));
         job.span = tracing::debug_span!("request", id, prompt = prompt.len());
         if let Some(state) = state {
-            state.check(&self.model, self.shape.context)?;
             state.fill(&mut job);
         }
         let response = Response::new(id, prompt, events, Arc::clone(&job.cancelled), Arc::clone(&self.shared));
@@ -269,7 +278,8 @@ impl Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         self.shared.stop();
-        if let Some(thread) = self.thread.take() {
+        // A drafter may be the last one that holds the engine. Its thread then ends by itself.
+        if let Some(thread) = self.thread.take().filter(|_| !self.shared.is_own_thread()) {
             // Its panics are caught and told to those who wait.
             let _ = thread.join();
         }

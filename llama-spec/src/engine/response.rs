@@ -7,7 +7,7 @@ use crate::generate::{Event, StopReason};
 use crate::sample::Logprobs;
 use crate::spec::{Source, Stats};
 use crate::token::Token;
-use async_channel::Receiver;
+use async_channel::{Receiver, TryRecvError};
 use futures_core::Stream;
 use serde::{Deserialize, Serialize};
 use std::pin::Pin;
@@ -115,7 +115,15 @@ impl Iterator for Response {
         if self.done {
             return None;
         }
-        match self.events.recv_blocking() {
+        let event = match self.shared.require_other_thread() {
+            Ok(()) => self.events.recv_blocking(),
+            Err(error) => match self.events.try_recv() {
+                Err(TryRecvError::Empty) => return self.note(Err(error)),
+                Err(TryRecvError::Closed) => return self.closed(),
+                Ok(event) => Ok(event),
+            },
+        };
+        match event {
             Ok(event) => self.note(event),
             Err(_) => self.closed(),
         }

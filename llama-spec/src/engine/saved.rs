@@ -8,6 +8,7 @@ use crate::sample::{Sampler, SamplerState};
 use crate::spec::Stats;
 use crate::token::Token;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// What every saved state begins with.
 const MAGIC: &[u8; 8] = b"llmspec\0";
@@ -21,6 +22,9 @@ const VERSION: u32 = 1;
 /// [`SavedState::to_bytes`] and [`SavedState::from_bytes`] carry it to another process. It fits engines with the same target
 /// file; with another draft, context or set of methods the text goes on as well, and what cannot be taken over is computed
 /// again.
+///
+/// Accidents on the way are noticed, forgery is not: the memories are taken from the bytes by llama.cpp, which trusts them. Take
+/// states only from where you would take programs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SavedState {
     head: Head,
@@ -140,6 +144,9 @@ impl SavedState {
         if rest.len() != drafter || head.tokens.is_empty() || head.held >= head.tokens.len() {
             return Err(cut_short());
         }
+        if !can_be_counted_on(&head.stats) {
+            return Err(state("the numbers cannot have been counted"));
+        }
         let memory =
             Restore { target: target.to_vec(), draft: draft.to_vec(), drafter: rest.to_vec(), tokens: head.held };
         Ok(Self { head, memory })
@@ -177,6 +184,29 @@ impl SavedState {
         job.answer.replay(job.sampler.model().vocab(), &self.head.generated);
         job.restore = Some(self.memory.clone());
     }
+}
+
+/// Whether these numbers are consistent, and small enough that whatever is added to them fits.
+fn can_be_counted_on(stats: &Stats) -> bool {
+    const COUNT: u64 = 1 << 48;
+    const TIME: Duration = Duration::from_secs(1 << 40);
+    let counts = [
+        stats.prompt_tokens,
+        stats.cached_tokens,
+        stats.generated_tokens,
+        stats.rounds,
+        stats.drafts,
+        stats.drafted,
+        stats.accepted,
+        stats.failures,
+    ];
+    let times = [stats.queue, stats.prefill, stats.draft, stats.verify, stats.sample, stats.rollback, stats.generation];
+    let positions = stats.drafted_per_position.iter().chain(&stats.accepted_per_position);
+    let of_sources = stats.per_source_and_position.iter().flat_map(|(_, counts)| counts);
+    stats.drafted_per_position.len() == stats.accepted_per_position.len()
+        && counts.iter().chain(positions).all(|count| *count < COUNT)
+        && of_sources.flat_map(|(drafted, accepted)| [drafted, accepted]).all(|count| *count < COUNT)
+        && times.iter().all(|time| *time < TIME)
 }
 
 fn state(reason: impl Into<String>) -> Error {

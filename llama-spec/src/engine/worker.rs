@@ -11,7 +11,8 @@ use crate::spec::Speculation;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 /// How old published numbers may be while the engine is busy.
@@ -19,6 +20,9 @@ const PUBLISH: Duration = Duration::from_millis(50);
 
 /// How long an engine's thread may take to say why it ends.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// The longest wait in one piece; not every system can wait for longer than it has existed.
+const ONE_WAIT: Duration = Duration::from_secs(3600);
 
 /// What an engine's thread shares with those who ask.
 pub(super) struct Shared {
@@ -29,6 +33,8 @@ pub(super) struct Shared {
     changed: Condvar,
     published: Mutex<EngineStats>,
     refused: AtomicU64,
+    /// The engine's thread. It runs foreign code, too, and cannot wait for itself.
+    thread: OnceLock<ThreadId>,
 }
 
 /// What waits for the engine's thread.
@@ -63,7 +69,32 @@ impl Shared {
         let free = runner.free_slots();
         let inbox = Inbox { waiting: Queue::new(queue + free), saves: Vec::new(), phase: Phase::Running, idle: true };
         let published = Mutex::new(snapshot(runner, plain_token, 0));
-        Self { queue, inbox: Mutex::new(inbox), changed: Condvar::new(), published, refused: AtomicU64::new(0) }
+        Self {
+            queue,
+            inbox: Mutex::new(inbox),
+            changed: Condvar::new(),
+            published,
+            refused: AtomicU64::new(0),
+            thread: OnceLock::new(),
+        }
+    }
+
+    /// Whether this is the engine's own thread, as in a drafter of the user's.
+    pub(super) fn is_own_thread(&self) -> bool {
+        self.thread.get() == Some(&thread::current().id())
+    }
+
+    /// # Errors
+    /// [`Error::State`] on the engine's own thread, which would wait for ever.
+    pub(super) fn require_other_thread(&self) -> Result<()> {
+        match self.is_own_thread() {
+            true => {
+                let reason =
+                    "a drafter runs on the engine's own thread, which cannot wait for itself: ask from another";
+                Err(Error::State { reason: reason.into() })
+            }
+            false => Ok(()),
+        }
     }
 
     /// Puts a job into the queue.
@@ -91,6 +122,7 @@ impl Shared {
 
     /// Asks the thread to save a text, and waits for it.
     pub(super) fn save(&self, id: u64) -> Result<SavedState> {
+        self.require_other_thread()?;
         let (reply, answer) = mpsc::channel();
         let mut inbox = self.inbox();
         if matches!(inbox.phase, Phase::Failed(_) | Phase::Stopped) {
@@ -110,18 +142,22 @@ impl Shared {
 
     /// Lets the engine finish what it has, and waits for that. False if it takes longer than this.
     pub(super) fn drain(&self, longest: Duration) -> bool {
-        let until = Instant::now() + longest;
+        // Without an end if that cannot be told as a time.
+        let until = Instant::now().checked_add(longest);
         let mut inbox = self.inbox();
         if inbox.phase == Phase::Running {
             inbox.phase = Phase::Draining;
         }
         self.changed.notify_all();
         while !inbox.idle && matches!(inbox.phase, Phase::Draining) {
-            let left = until.saturating_duration_since(Instant::now());
+            if self.is_own_thread() {
+                return false;
+            }
+            let left = until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
             if left.is_zero() {
                 return false;
             }
-            inbox = self.changed.wait_timeout(inbox, left).unwrap_or_else(PoisonError::into_inner).0;
+            inbox = self.changed.wait_timeout(inbox, left.min(ONE_WAIT)).unwrap_or_else(PoisonError::into_inner).0;
         }
         true
     }
@@ -202,6 +238,7 @@ pub(super) struct Worker<'s> {
 impl Worker<'_> {
     /// Works until the engine is stopped or breaks down. No text is left without an end or an error.
     pub(super) fn run(mut self) {
+        _ = self.shared.thread.set(thread::current().id());
         // A panic here is a fault of this crate; those who wait must be told nevertheless.
         let end = catch_unwind(AssertUnwindSafe(|| self.work()));
         let (phase, error): (Phase, fn(&Phase) -> Error) = match end {
@@ -238,8 +275,7 @@ impl Worker<'_> {
             }
             let now = Instant::now();
             if self.runner.has_ends() || now - published >= PUBLISH {
-                self.publish(waiting);
-                self.runner.tell_ends();
+                self.tell(waiting);
                 published = now;
             }
         }
@@ -258,11 +294,12 @@ impl Worker<'_> {
             let late = inbox.waiting.expired(now);
             let unwanted = inbox.waiting.remove_if(Job::is_cancelled);
             let saves = std::mem::take(&mut inbox.saves);
+            let waiting = inbox.waiting.len();
             if !late.is_empty() || !unwanted.is_empty() || !saves.is_empty() {
                 drop(inbox);
                 late.into_iter().for_each(|job| self.runner.finish_waiting(job, StopReason::Deadline));
                 unwanted.into_iter().for_each(|job| self.runner.finish_waiting(job, StopReason::Cancelled));
-                self.runner.tell_ends();
+                self.tell(waiting);
                 for save in saves {
                     let saved = self.save(save.id);
                     // Who asked may have gone.
@@ -291,12 +328,19 @@ impl Worker<'_> {
             if !self.runner.is_idle() {
                 return Ok(Some(inbox.waiting.len()));
             }
-            if !inbox.waiting.is_empty() {
+            if self.runner.has_ends() {
+                let waiting = inbox.waiting.len();
+                drop(inbox);
+                self.tell(waiting);
+                inbox = shared.inbox();
+                continue;
+            }
+            // A text that ends where it begins leaves the other answers to the same request.
+            if !inbox.waiting.is_empty() || self.runner.has_returned() {
                 continue;
             }
             inbox.idle = true;
             self.publish(0);
-            self.runner.tell_ends();
             shared.changed.notify_all();
             inbox = shared.changed.wait(inbox).unwrap_or_else(PoisonError::into_inner);
         }
@@ -308,6 +352,12 @@ impl Worker<'_> {
         let model = self.runner.model().clone();
         let (job, memory) = self.runner.save(id).ok_or_else(unknown)?;
         SavedState::new(&model, job, memory?)
+    }
+
+    /// Publishes the numbers, then tells the owners of the texts that are over, which wakes them: the inbox must not be locked.
+    fn tell(&mut self, waiting: usize) {
+        self.publish(waiting);
+        self.runner.tell_ends();
     }
 
     fn publish(&self, waiting: usize) {

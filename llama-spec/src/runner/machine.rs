@@ -330,6 +330,11 @@ impl Machine {
             return Err(Error::State { reason });
         }
         self.raw.set_state(Side::Target, slot, &saved.target)?;
+        let end = self.end(Side::Target, slot)?;
+        if end != history.len() {
+            let reason = format!("the saved memory ends before position {end}, the text before {}", history.len());
+            return Err(Error::State { reason });
+        }
         let with_draft = self.is_plain() || self.restore_draft(slot, saved).is_ok();
         if !with_draft || !self.can_cut() || self.resume == Resume::Anywhere {
             return Ok((history.len(), with_draft));

@@ -213,6 +213,11 @@ impl Runner {
         std::mem::take(&mut self.returned)
     }
 
+    /// Whether there are jobs that lost their slot.
+    pub(crate) fn has_returned(&self) -> bool {
+        !self.returned.is_empty()
+    }
+
     /// Takes all jobs out, as they are.
     pub(crate) fn take_jobs(&mut self) -> Vec<Job> {
         let running = self.slots.iter_mut().filter_map(|seat| seat.job.take());

@@ -4,6 +4,7 @@
 
 mod boundaries;
 mod drafters;
+mod hostile;
 mod isolation;
 #[path = "../support/lengths.rs"]
 mod lengths;
