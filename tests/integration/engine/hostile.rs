@@ -87,7 +87,7 @@ fn absurd_sizes() {
             assert!(engine.verify_rows() >= 1);
             let token = Token::new(70);
             for policy in [ContextFull::Stop, ContextFull::Shift { keep: u32::MAX }, ContextFull::Shift { keep: 0 }] {
-                let request = |max| Request::tokens([token]).greedy().max_tokens(max).context_full(policy.clone());
+                let request = |max| Request::tokens([token]).greedy().max_tokens(max).context_full(policy);
                 let outputs: Vec<_> = (0..5).map(|_| engine.generate(request(7))).collect();
                 for output in outputs {
                     match output {
