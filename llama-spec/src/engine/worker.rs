@@ -357,6 +357,8 @@ impl Worker<'_> {
     /// Publishes the numbers, then tells the owners of the texts that are over, which wakes them: the inbox must not be locked.
     fn tell(&mut self, waiting: usize) {
         self.publish(waiting);
+        // Whoever is told may ask for the next text at once.
+        self.shared.inbox().waiting.set_limit(self.shared.queue + self.runner.free_slots());
         self.runner.tell_ends();
     }
 

@@ -45,7 +45,7 @@ fn many_answers_of_no_token() {
 
 #[test]
 fn waits_without_an_end() {
-    let engine = builder("target", 1).queue(1).probe_budget(Duration::MAX).build().unwrap();
+    let engine = builder("target", 1).queue(0).probe_budget(Duration::MAX).build().unwrap();
     let output = alone(&engine, greedy("abc", 5).deadline(Duration::MAX));
     assert_eq!(output.tokens.len(), 5);
     let response = engine.generate(greedy("abc", 20)).unwrap();
