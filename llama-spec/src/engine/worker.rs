@@ -67,7 +67,12 @@ enum Phase {
 impl Shared {
     pub(super) fn new(queue: usize, runner: &Runner, plain_token: Option<Duration>) -> Self {
         let free = runner.free_slots();
-        let inbox = Inbox { waiting: Queue::new(queue + free), saves: Vec::new(), phase: Phase::Running, idle: true };
+        let inbox = Inbox {
+            waiting: Queue::new(queue.saturating_add(free)),
+            saves: Vec::new(),
+            phase: Phase::Running,
+            idle: true,
+        };
         let published = Mutex::new(snapshot(runner, plain_token, 0));
         Self {
             queue,
@@ -324,7 +329,7 @@ impl Worker<'_> {
                     break;
                 }
             }
-            inbox.waiting.set_limit(shared.queue + self.runner.free_slots());
+            inbox.waiting.set_limit(self.limit());
             if !self.runner.is_idle() {
                 return Ok(Some(inbox.waiting.len()));
             }
@@ -358,8 +363,13 @@ impl Worker<'_> {
     fn tell(&mut self, waiting: usize) {
         self.publish(waiting);
         // Whoever is told may ask for the next text at once.
-        self.shared.inbox().waiting.set_limit(self.shared.queue + self.runner.free_slots());
+        self.shared.inbox().waiting.set_limit(self.limit());
         self.runner.tell_ends();
+    }
+
+    /// Requests that may wait now.
+    fn limit(&self) -> usize {
+        self.shared.queue.saturating_add(self.runner.free_slots())
     }
 
     fn publish(&self, waiting: usize) {

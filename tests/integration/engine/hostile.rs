@@ -46,8 +46,11 @@ fn many_answers_of_no_token() {
 #[test]
 fn waits_without_an_end() {
     let engine = builder("target", 1).queue(0).probe_budget(Duration::MAX).build().unwrap();
-    let output = alone(&engine, greedy("abc", 5).deadline(Duration::MAX));
-    assert_eq!(output.tokens.len(), 5);
+    // There is a slot for each as soon as the one before has ended.
+    for _ in 0..20 {
+        let output = alone(&engine, greedy("abc", 5).deadline(Duration::MAX));
+        assert_eq!(output.tokens.len(), 5);
+    }
     let response = engine.generate(greedy("abc", 20)).unwrap();
     let engine = within(move || {
         assert!(engine.drain(Duration::MAX));
@@ -56,6 +59,8 @@ fn waits_without_an_end() {
     assert_eq!(response.output().unwrap().tokens.len(), 20);
     assert!(matches!(engine.generate("a"), Err(Error::ShuttingDown)));
     assert!(engine.drain(Duration::ZERO));
+    let endless = builder("target", 2).queue(usize::MAX).probe(Probe::Off).build().unwrap();
+    still_serves(&endless);
 }
 
 #[test]
