@@ -133,8 +133,8 @@ impl Engine {
     /// Continues a text.
     ///
     /// # Errors
-    /// [`Error::Busy`](crate::Error::Busy) when the queue is full, [`Error::EmptyPrompt`](crate::Error::EmptyPrompt), [`Error::PromptTooLong`](crate::Error::PromptTooLong), [`Error::Tokenize`](crate::Error::Tokenize),
-    /// [`Error::Speculation`](crate::Error::Speculation) for a drafter the engine does not have, [`Error::ShuttingDown`](crate::Error::ShuttingDown), [`Error::EngineFailed`](crate::Error::EngineFailed), and what
+    /// [`Error::Busy`] when the queue is full, [`Error::EmptyPrompt`], [`Error::PromptTooLong`], [`Error::Tokenize`],
+    /// [`Error::Speculation`] for a drafter the engine does not have, [`Error::ShuttingDown`], [`Error::EngineFailed`], and what
     /// [`Sampler::new`] refuses.
     pub fn generate(&self, request: impl Into<Request>) -> Result<Response> {
         let request = request.into();
@@ -158,7 +158,7 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// As [`Engine::generate`], and [`Error::Setting`](crate::Error::Setting) for more than 1024 answers.
+    /// As [`Engine::generate`], and [`Error::Setting`] for more than 1024 answers.
     pub fn generate_many(&self, request: impl Into<Request>, answers: u32) -> Result<Vec<Response>> {
         let request = request.into();
         if answers == 0 {
@@ -203,7 +203,7 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// [`Error::State`](crate::Error::State) when it was saved with other models or does not fit this engine; else as [`Engine::generate`].
+    /// [`Error::State`] when it was saved with other models or does not fit this engine; else as [`Engine::generate`].
     pub fn resume(&self, state: &SavedState) -> Result<Response> {
         let request = state.request();
         let (job, response) = self.prepare(request, 0, state.prompt().to_vec(), Some(state))?;
@@ -217,7 +217,7 @@ impl Engine {
         self.shared.drain(longest)
     }
 
-    /// Ends what still runs, with [`Error::ShuttingDown`](crate::Error::ShuttingDown), and waits for the thread.
+    /// Ends what still runs, with [`Error::ShuttingDown`], and waits for the thread.
     pub fn shutdown(self) {}
 
     fn job(&self, request: &Request, answer: u32) -> Result<(Job, Response)> {
