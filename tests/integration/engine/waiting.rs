@@ -27,7 +27,8 @@ fn request(tokens: u32, priority: Priority) -> Request {
 fn urgent_requests_go_first_and_nobody_starves() {
     let engine = slow(1, Duration::from_millis(8));
     let start = Instant::now();
-    let running = engine.generate(request(20, Priority::Normal)).unwrap();
+    let mut running = engine.generate(request(20, Priority::Normal)).unwrap();
+    running.next().unwrap().unwrap();
     let low = engine.generate(request(3, Priority::Low)).unwrap();
     let ended = std::thread::spawn(move || {
         low.output().unwrap();
