@@ -73,7 +73,7 @@ impl Shared {
             phase: Phase::Running,
             idle: true,
         };
-        let published = Mutex::new(snapshot(runner, plain_token, 0));
+        let published = Mutex::new(snapshot(runner, plain_token));
         Self {
             queue,
             inbox: Mutex::new(inbox),
@@ -267,27 +267,25 @@ impl Worker<'_> {
             job.take_siblings().into_iter().for_each(|sibling| sibling.answer.fail(error(&phase)));
             job.answer.fail(error(&phase));
         }
-        self.publish(0);
+        self.publish();
         self.shared.changed.notify_all();
     }
 
     fn work(&mut self) -> Result<(), Broken> {
         let mut published = Instant::now();
-        loop {
-            let Some(waiting) = self.take_in()? else { return Ok(()) };
-            if !self.runner.is_idle() {
-                self.runner.step()?;
-            }
+        while self.take_in()? {
+            self.runner.step()?;
             let now = Instant::now();
             if self.runner.has_ends() || now - published >= PUBLISH {
-                self.tell(waiting);
+                self.tell();
                 published = now;
             }
         }
+        Ok(())
     }
 
-    /// Sees to what came in; waits if there is nothing to do. Gives the number of texts that wait, or nothing at the end.
-    fn take_in(&mut self) -> Result<Option<usize>, Broken> {
+    /// Sees to what came in, and waits until there is something to generate. False at the end.
+    fn take_in(&mut self) -> Result<bool, Broken> {
         let shared = self.shared;
         let mut inbox = shared.inbox();
         loop {
@@ -299,12 +297,11 @@ impl Worker<'_> {
             let late = inbox.waiting.expired(now);
             let unwanted = inbox.waiting.remove_if(Job::is_cancelled);
             let saves = std::mem::take(&mut inbox.saves);
-            let waiting = inbox.waiting.len();
             if !late.is_empty() || !unwanted.is_empty() || !saves.is_empty() {
                 drop(inbox);
                 late.into_iter().for_each(|job| self.runner.finish_waiting(job, StopReason::Deadline));
                 unwanted.into_iter().for_each(|job| self.runner.finish_waiting(job, StopReason::Cancelled));
-                self.tell(waiting);
+                self.tell();
                 for save in saves {
                     let saved = self.save(save.id);
                     // Who asked may have gone.
@@ -314,7 +311,7 @@ impl Worker<'_> {
                 continue;
             }
             if inbox.phase == Phase::Stopping {
-                return Ok(None);
+                return Ok(false);
             }
             while self.runner.has_free_slot()
                 && let Some(job) = inbox.waiting.pop(now)
@@ -331,12 +328,11 @@ impl Worker<'_> {
             }
             inbox.waiting.set_limit(self.limit());
             if !self.runner.is_idle() {
-                return Ok(Some(inbox.waiting.len()));
+                return Ok(true);
             }
             if self.runner.has_ends() {
-                let waiting = inbox.waiting.len();
                 drop(inbox);
-                self.tell(waiting);
+                self.tell();
                 inbox = shared.inbox();
                 continue;
             }
@@ -345,7 +341,7 @@ impl Worker<'_> {
                 continue;
             }
             inbox.idle = true;
-            self.publish(0);
+            self.publish();
             shared.changed.notify_all();
             inbox = shared.changed.wait(inbox).unwrap_or_else(PoisonError::into_inner);
         }
@@ -360,8 +356,8 @@ impl Worker<'_> {
     }
 
     /// Publishes the numbers, then tells the owners of the texts that are over, which wakes them: the inbox must not be locked.
-    fn tell(&mut self, waiting: usize) {
-        self.publish(waiting);
+    fn tell(&mut self) {
+        self.publish();
         // Whoever is told may ask for the next text at once.
         self.shared.inbox().waiting.set_limit(self.limit());
         self.runner.tell_ends();
@@ -372,8 +368,8 @@ impl Worker<'_> {
         self.shared.queue.saturating_add(self.runner.free_slots())
     }
 
-    fn publish(&self, waiting: usize) {
-        self.shared.publish(snapshot(&self.runner, self.plain_token, waiting));
+    fn publish(&self) {
+        self.shared.publish(snapshot(&self.runner, self.plain_token));
     }
 }
 
@@ -390,7 +386,8 @@ fn words(panic: &(dyn std::any::Any + Send)) -> String {
     format!("a fault in the engine: {}", text.as_deref().unwrap_or("panic"))
 }
 
-fn snapshot(runner: &Runner, plain_token: Option<Duration>, queued: usize) -> EngineStats {
+/// The numbers of a runner; those of the queue are added when somebody asks.
+fn snapshot(runner: &Runner, plain_token: Option<Duration>) -> EngineStats {
     let counts = runner.counts();
     let slots = runner.seats().zip(runner.seat_totals()).map(|((busy, tokens, _), stats)| SlotStats {
         busy,
@@ -400,7 +397,6 @@ fn snapshot(runner: &Runner, plain_token: Option<Duration>, queued: usize) -> En
     EngineStats {
         total: runner.total().clone(),
         slots: slots.collect(),
-        queued: queued as u64,
         running: runner.jobs().count() as u64,
         finished: counts.finished,
         cancelled: counts.cancelled,
