@@ -318,13 +318,8 @@ impl Worker<'_> {
             {
                 inbox.idle = false;
                 drop(inbox);
-                let back = self.runner.start(job)?;
+                self.runner.start(job)?;
                 inbox = shared.inbox();
-                if let Some(job) = back {
-                    let (priority, deadline) = (job.priority, job.deadline);
-                    inbox.waiting.push_again(job, priority, deadline, now);
-                    break;
-                }
             }
             inbox.waiting.set_limit(self.limit());
             if !self.runner.is_idle() {

@@ -50,7 +50,7 @@ impl<'g> Generation<'g> {
     fn advance(&mut self) -> Result<()> {
         let runner = &mut self.generator.runner;
         let done = match self.waiting.take() {
-            Some(job) => runner.start(job).map(drop),
+            Some(job) => runner.start(job),
             None => runner.step(),
         };
         self.generator.runner.tell_ends();

@@ -270,7 +270,7 @@ impl<'r> Trial<'r> {
             while self.runner.has_free_slot()
                 && let Some(job) = waiting.pop()
             {
-                waiting.extend(self.runner.start(job).map_err(|broken| self.failed(what, &broken.0.to_string()))?);
+                self.runner.start(job).map_err(|broken| self.failed(what, &broken.0.to_string()))?;
             }
             self.runner.step().map_err(|broken| self.failed(what, &broken.0.to_string()))?;
             waiting.extend(self.runner.take_returned());

@@ -10,14 +10,18 @@ use std::time::Instant;
 const WORTH_KEEPING: usize = 16;
 
 impl Runner {
-    /// Starts a job in the free slot that suits it best. Gives the job back if none is free.
+    /// Starts a job in the free slot that suits it best. If none is free, it is among those that [`Runner::take_returned`] gives.
     ///
     /// # Errors
     /// When the contexts broke down.
-    pub(crate) fn start(&mut self, job: Job) -> Result<Option<Job>, Broken> {
-        let Some((index, _)) = self.best_seat(&job.tokens) else { return Ok(Some(job)) };
-        self.start_in(index, job)?;
-        Ok(None)
+    pub(crate) fn start(&mut self, job: Job) -> Result<(), Broken> {
+        match self.best_seat(&job.tokens) {
+            Some((index, _)) => self.start_in(index, job),
+            None => {
+                self.returned.push(job);
+                Ok(())
+            }
+        }
     }
 
     fn start_in(&mut self, index: usize, mut job: Job) -> Result<(), Broken> {

@@ -332,10 +332,7 @@ impl Table {
         self.waiting = returned;
         while self.runner.has_free_slot() && !self.waiting.is_empty() {
             let job = self.waiting.remove(0);
-            if let Some(back) = self.runner.start(job)? {
-                self.waiting.insert(0, back);
-                break;
-            }
+            self.runner.start(job)?;
         }
         if self.runner.is_idle() && self.waiting.is_empty() {
             return Ok(false);
