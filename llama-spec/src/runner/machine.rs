@@ -454,7 +454,7 @@ impl Machine {
 }
 
 /// Whether the target decodes nothing more before all memories are emptied.
-fn breaks_off(error: &DecodeError) -> bool {
+pub(super) fn breaks_off(error: &DecodeError) -> bool {
     matches!(error, DecodeError::Aborted | DecodeError::Fatal { .. } | DecodeError::Poisoned)
 }
 

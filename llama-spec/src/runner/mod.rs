@@ -40,7 +40,7 @@ pub(crate) use trial::Alone;
 
 use crate::context::Context;
 use crate::error::{DecodeError, Error, Failure};
-use crate::generate::{Event, StopReason};
+use crate::generate::{ContextFull, Event, StopReason};
 use crate::model::Model;
 use crate::spec::{Factory, Histogram, SpecConfig, Speculation, Stats};
 use crate::token::{Slot, Token};
@@ -128,6 +128,14 @@ enum DraftMemory {
     Holed,
     /// It does not follow: before it is shown anything it must be emptied.
     Behind,
+}
+
+impl Seat {
+    /// Notes that the memories hold nothing of it any more.
+    fn empty(&mut self) {
+        self.history.clear();
+        (self.begun, self.draft_memory) = (false, DraftMemory::InStep);
+    }
 }
 
 impl Runner {
@@ -324,9 +332,7 @@ impl Runner {
     /// Empties a slot, so that its text is computed again.
     fn recompute(&mut self, index: usize) -> Result<(), Broken> {
         let seat = &mut self.slots[index];
-        seat.history.clear();
-        seat.begun = false;
-        seat.draft_memory = DraftMemory::InStep;
+        seat.empty();
         if let Some(job) = &mut seat.job {
             job.recomputed += 1;
         }
@@ -336,11 +342,7 @@ impl Runner {
     /// Makes the contexts usable again after they broke down; all slots are empty then.
     pub(crate) fn restart(&mut self) -> Result<(), Broken> {
         self.machine.clear().map_err(|error| Broken(Failure::new(error.to_string())))?;
-        for seat in &mut self.slots {
-            seat.history.clear();
-            seat.begun = false;
-            seat.draft_memory = DraftMemory::InStep;
-        }
+        self.slots.iter_mut().for_each(Seat::empty);
         Ok(())
     }
 
@@ -395,13 +397,13 @@ impl Runner {
         }
     }
 
-    /// Deals with a full context, as the text's owner wants it. True if the text goes on.
-    fn context_full(&mut self, index: usize) -> Result<bool, Broken> {
+    /// Deals with a full context, as the text's owner wants it.
+    fn context_full(&mut self, index: usize) -> Result<(), Broken> {
         let length = self.target().length_per_slot() as usize;
-        let Some(job) = &mut self.slots[index].job else { return Ok(false) };
-        let crate::generate::ContextFull::Shift { keep } = job.context_full else {
+        let Some(job) = &mut self.slots[index].job else { return Ok(()) };
+        let ContextFull::Shift { keep } = job.context_full else {
             self.finish(index, StopReason::ContextFull);
-            return Ok(false);
+            return Ok(());
         };
         let keep = (keep as usize).min(length / 2).min(job.tokens.len());
         let left = ((length - keep) / 2).max(1);
@@ -410,8 +412,7 @@ impl Runner {
         job.answer.report(Event::Shifted { dropped });
         let Job { drafting, tokens, .. } = job;
         drafting.begin(tokens);
-        self.recompute(index)?;
-        Ok(true)
+        self.recompute(index)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Computing prompts, one piece of one prompt at a time.
 
 use super::{Broken, Runner, slot};
-use crate::error::DecodeError;
-use crate::generate::Event;
+use crate::error::{DecodeError, Failure};
+use crate::generate::{Event, StopReason};
 use std::time::Instant;
 
 /// A text whose memory had to be computed anew so often without a new token is given up.
@@ -52,7 +52,7 @@ impl Runner {
         let Some(job) = &mut seat.job else { return Ok(()) };
         if job.recomputed > RECOMPUTED {
             let message = "its memory had to be computed anew again and again";
-            return Err(DecodeError::Refused { failure: crate::error::Failure::new(message) });
+            return Err(DecodeError::Refused { failure: Failure::new(message) });
         }
         let first = seat.history.len();
         let part = first..(job.tokens.len() - 1).min(first + most);
@@ -78,7 +78,7 @@ impl Runner {
 
     /// The memory cannot hold this text even alone.
     fn no_room_at_all(&mut self, index: usize) -> Result<(), Broken> {
-        self.finish(index, crate::generate::StopReason::ContextFull);
+        self.finish(index, StopReason::ContextFull);
         self.recompute(index)
     }
 }

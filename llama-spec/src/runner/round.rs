@@ -1,15 +1,15 @@
 //! One round over all slots that are ready: draft, decode, verify, roll back, report.
 
-use super::machine::TakeBack;
+use super::machine::{TakeBack, breaks_off};
 use super::share::share;
 use super::trouble::Blame;
 use super::{Broken, DraftMemory, Job, Runner, Seat, slot};
 use crate::batch::Batch;
-use crate::error::DecodeError;
+use crate::error::{DecodeError, Error, Failure};
 use crate::ffi::speculation::{DraftRequest, Drafted};
 use crate::generate::StopReason;
 use crate::sample::Logprobs;
-use crate::spec::{Draft, Methods, Source};
+use crate::spec::{Draft, Methods, Source, Stats};
 use crate::token::{Slot, Token};
 use std::time::{Duration, Instant};
 
@@ -44,7 +44,7 @@ struct Part {
     /// What stays in the memory: the last token and the accepted ones.
     kept: Vec<Token>,
     /// The text cannot go on.
-    failed: Option<crate::error::Error>,
+    failed: Option<Error>,
 }
 
 impl Part {
@@ -114,13 +114,10 @@ impl Runner {
         if !self.is_ready(index) || self.prime_again(index)? {
             return Ok(false);
         }
-        if self.slots[index].history.len() >= self.target().length_per_slot() as usize && !self.context_full(index)? {
-            return Ok(false);
+        if self.slots[index].history.len() >= self.target().length_per_slot() as usize {
+            self.context_full(index)?;
         }
-        if self.lacks(index) {
-            return Ok(false);
-        }
-        Ok(true)
+        Ok(self.is_ready(index))
     }
 
     /// Whether the prompt of a slot is in the memory.
@@ -134,7 +131,7 @@ impl Runner {
         for (part, index) in parts.iter_mut().zip(group) {
             part.renew(*index, self.slots[*index].history.len());
         }
-        self.draft(parts)?;
+        self.draft(parts);
         let mut marks = Marks { drafted: start.elapsed(), ..Marks::default() };
 
         if !self.decode(parts)? {
@@ -155,7 +152,7 @@ impl Runner {
     }
 
     /// Drafts for every slot, as far as context, budget and rows reach: what cannot be used is not drafted.
-    fn draft(&mut self, parts: &mut [Part]) -> Result<(), Broken> {
+    fn draft(&mut self, parts: &mut [Part]) {
         let wanted: Vec<usize> = parts.iter().map(|part| self.longest_draft(part)).collect();
         let limits = share(&wanted, self.rows);
         let mut requests = std::mem::take(&mut self.buffers.requests);
@@ -193,7 +190,6 @@ impl Runner {
             }
         }
         (self.buffers.requests, self.buffers.drafted) = (requests, drafted);
-        Ok(())
     }
 
     fn take_drafts(&mut self, parts: &mut [Part], requests: &[DraftRequest], drafted: &mut [Drafted]) {
@@ -295,8 +291,8 @@ impl Runner {
                     logprobs.extend(rows.iter().zip(verified.iter()).map_while(of));
                 }
                 Ok(()) => {
-                    let failure = crate::error::Failure::new("no token was chosen");
-                    part.failed = Some(crate::error::Error::Sample { failure });
+                    let failure = Failure::new("no token was chosen");
+                    part.failed = Some(Error::Sample { failure });
                 }
                 Err(error) => part.failed = Some(error),
             }
@@ -325,8 +321,7 @@ impl Runner {
             seat.history.extend_from_slice(&part.kept);
         }
         let rejected = |part: &&Part| part.failed.is_none() && part.accepted() < part.draft.tokens.len();
-        let back = |part: &'_ Part| (part.index, part.position as u32);
-        let backs: Vec<(usize, u32)> = parts.iter().filter(rejected).map(back).collect();
+        let backs: Vec<usize> = parts.iter().filter(rejected).map(|part| part.index).collect();
         if !backs.is_empty() {
             let slots: Vec<TakeBack<'_>> = parts
                 .iter()
@@ -339,25 +334,17 @@ impl Runner {
                 })
                 .collect();
             match self.machine.take_back(&slots) {
-                Ok(()) => {
-                    let indexes = backs.iter().map(|(index, _)| *index);
-                    match self.machine.take_back_draft(&slots) {
-                        Ok(true) => {}
-                        Ok(false) => indexes.for_each(|index| self.slots[index].draft_memory = DraftMemory::Behind),
-                        Err(failure) => {
-                            self.draft_failed(Blame::Model, &indexes.collect::<Vec<_>>(), "rollback", &failure)
-                        }
+                Ok(()) => match self.machine.take_back_draft(&slots) {
+                    Ok(true) => {}
+                    Ok(false) => {
+                        backs.iter().for_each(|index| self.slots[*index].draft_memory = DraftMemory::Behind);
                     }
-                }
-                Err(crate::error::Error::Decode(
-                    error @ (DecodeError::Fatal { .. } | DecodeError::Aborted | DecodeError::Poisoned),
-                )) => {
-                    let indexes: Vec<usize> = backs.iter().map(|(index, _)| *index).collect();
-                    self.decode_failed(&indexes, &error)?;
-                }
+                    Err(failure) => self.draft_failed(Blame::Model, &backs, "rollback", &failure),
+                },
+                Err(Error::Decode(error)) if breaks_off(&error) => self.decode_failed(&backs, &error)?,
                 Err(error) => {
                     tracing::warn!(%error, "rejected tokens could not be taken back: the text is computed again");
-                    for (index, _) in backs {
+                    for index in backs {
                         self.recompute(index)?;
                     }
                 }
@@ -375,7 +362,7 @@ impl Runner {
         let verify = marks.decoded - marks.drafted;
         let sample = marks.sampled - marks.followed;
         let rollback = marks.ended - marks.sampled;
-        let times = |stats: &mut crate::spec::Stats| {
+        let times = |stats: &mut Stats| {
             stats.rounds += 1;
             stats.draft += draft;
             stats.verify += verify;
