@@ -139,6 +139,15 @@ impl Conditions {
         self
     }
 
+    /// The conditions that these contexts set. Without options of its own the draft's are the target's.
+    pub(crate) fn of(target: &ContextOptions, draft: Option<&ContextOptions>) -> Self {
+        let conditions = Self::from(target);
+        match draft {
+            Some(own) => conditions.draft_kv_types(own.kv_type_k, own.kv_type_v),
+            None => conditions,
+        }
+    }
+
     /// Whether what is risky is allowed.
     pub(crate) fn allows_risk(&self) -> bool {
         self.accept_risk || self.supervised

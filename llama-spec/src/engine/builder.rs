@@ -358,13 +358,9 @@ impl EngineBuilder {
     }
 
     fn conditions(&self) -> Conditions {
-        let conditions = Conditions::from(&self.context).split_mode(self.split_mode);
+        let conditions = Conditions::of(&self.context, self.draft_context.as_ref());
         // What can crash is tried where it does no harm.
-        let conditions = conditions.accept_risk(self.accept_risk || self.isolation.is_some());
-        match &self.draft_context {
-            Some(own) => conditions.draft_kv_types(own.kv_type_k, own.kv_type_v),
-            None => conditions,
-        }
+        conditions.split_mode(self.split_mode).accept_risk(self.accept_risk || self.isolation.is_some())
     }
 
     /// What is speculated with, held against the rules before anything is loaded.

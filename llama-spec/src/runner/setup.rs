@@ -80,18 +80,9 @@ impl Setup {
         })
     }
 
-    /// The conditions under which the rules are asked.
-    pub(crate) fn conditions(&self) -> Conditions {
-        let conditions = Conditions::from(&self.context);
-        match &self.draft_context {
-            Some(own) => conditions.draft_kv_types(own.kv_type_k, own.kv_type_v),
-            None => conditions,
-        }
-    }
-
     /// The configuration, held against the rules; without one, what the draft is for.
     fn checked(&self) -> Result<SpecConfig> {
-        let conditions = self.conditions();
+        let conditions = Conditions::of(&self.context, self.draft_context.as_ref());
         let (target, draft) = (self.target.file(), self.draft.as_ref().map(Model::file));
         match (&self.config, draft) {
             (None, None) => Ok(SpecConfig::off()),
