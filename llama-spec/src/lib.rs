@@ -3,6 +3,7 @@
 pub mod arch;
 pub mod batch;
 pub mod chat;
+mod checksum;
 pub mod compat;
 pub mod context;
 mod devices;

@@ -1,6 +1,7 @@
 //! A text that is being generated, saved with everything that is needed to go on: one unit with a version.
 
 use super::request::Request;
+use crate::checksum::{FIRST, checksum};
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::runner::{Job, Restore};
@@ -116,7 +117,7 @@ impl SavedState {
         for part in [&head, target, draft, drafter] {
             bytes.extend_from_slice(part);
         }
-        let sum = checksum(&bytes);
+        let sum = checksum(FIRST, &bytes);
         bytes.extend_from_slice(&sum.to_le_bytes());
         Ok(bytes)
     }
@@ -132,7 +133,7 @@ impl SavedState {
             return Err(state(format!("saved in version {version} of the form, this is version {VERSION}")));
         }
         let (rest, sum) = rest.split_last_chunk::<8>().ok_or_else(cut_short)?;
-        if checksum(&bytes[..bytes.len() - 8]) != u64::from_le_bytes(*sum) {
+        if checksum(FIRST, &bytes[..bytes.len() - 8]) != u64::from_le_bytes(*sum) {
             return Err(state("the bytes are damaged or cut short"));
         }
         let (length, rest) = number(rest)?;
@@ -220,9 +221,4 @@ fn cut_short() -> Error {
 fn number(bytes: &[u8]) -> Result<(u32, &[u8])> {
     let (number, rest) = bytes.split_first_chunk::<4>().ok_or_else(cut_short)?;
     Ok((u32::from_le_bytes(*number), rest))
-}
-
-/// FNV-1a (Fowler, Noll, Vo): enough against accidents.
-fn checksum(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -1,6 +1,7 @@
 //! Reports of earlier probes, kept in a folder.
 
 use super::{Errand, Outcome, ProbeReport};
+use crate::checksum::{FIRST, checksum};
 use crate::devices::Device;
 use crate::error::Result;
 use crate::file::ModelFile;
@@ -55,6 +56,7 @@ impl Identity {
         })))
     }
 
+    /// Different ones may have the same name, so what is found under it is compared.
     fn name(&self) -> String {
         format!("{:016x}.json", checksum(FIRST, self.0.to_string().as_bytes()))
     }
@@ -124,13 +126,6 @@ fn beginning(path: &Path, length: u64) -> std::io::Result<(u64, Vec<u8>)> {
     let mut bytes = Vec::new();
     file.take(length).read_to_end(&mut bytes)?;
     Ok((size, bytes))
-}
-
-const FIRST: u64 = 0xcbf2_9ce4_8422_2325;
-
-/// FNV-1a (draft-eastlake-fnv), which is the same in all versions and on all machines. What it stands for is compared, too.
-fn checksum(sum: u64, bytes: &[u8]) -> u64 {
-    bytes.iter().fold(sum, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]
