@@ -1,6 +1,10 @@
 //! How an engine is made: models loaded, contexts and drafters made, and the thread started.
 
-use super::attempt::Attempt;
+mod attempt;
+
+#[cfg(test)]
+pub(crate) use attempt::tried;
+
 use super::worker::{Shared, Worker};
 use super::{Engine, Shape};
 use crate::compat::Conditions;
@@ -10,13 +14,13 @@ use crate::file::ModelFile;
 use crate::isolate::Isolation;
 use crate::model::Model;
 use crate::options::{GpuLayers, SplitMode};
-use crate::probe::{Probe, ProbeReport, Shelf};
+use crate::probe::{Probe, ProbeReport};
 use crate::runner::Runner;
 use crate::spec::{Drafter, Factory, SpecConfig};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Own drafters that one engine can have.
@@ -110,7 +114,11 @@ pub struct EngineBuilder {
 /// How long a probe may take unless something else is asked for.
 const PROBE_BUDGET: Duration = Duration::from_secs(2);
 
-pub(super) struct Progress(pub(super) Box<dyn FnMut(Loading) -> ControlFlow<()> + Send>);
+type OnProgress = dyn FnMut(Loading) -> ControlFlow<()> + Send;
+
+/// Who is told of the progress, while the target is loaded and while the draft is.
+#[derive(Clone)]
+struct Progress(Arc<Mutex<OnProgress>>);
 
 impl std::fmt::Debug for Progress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -295,7 +303,7 @@ impl EngineBuilder {
 
     /// Called while models are loaded; `Break` cancels.
     pub fn on_progress(mut self, progress: impl FnMut(Loading) -> ControlFlow<()> + Send + 'static) -> Self {
-        self.progress = Some(Progress(Box::new(progress)));
+        self.progress = Some(Progress(Arc::new(Mutex::new(progress))));
         self
     }
 
@@ -311,41 +319,16 @@ impl EngineBuilder {
             return Err(Error::Setting { setting: "drafter", value: self.own.len().to_string(), expected });
         }
         self.target.file().require_loadable()?;
-        let (queue, rows) = (self.queue, self.rows);
-        let lenient = self.is_lenient();
-        let (mut config, conditions) = (self.plan()?, self.conditions());
-        let target = self.target.file().clone();
-        let draft = self.draft.take();
-        let mut attempt = Attempt {
-            target: self.target,
-            draft,
-            context: self.context,
-            draft_context: self.draft_context,
-            gpu_layers: self.gpu_layers,
-            draft_gpu_layers: self.draft_gpu_layers.unwrap_or(self.gpu_layers),
-            split_mode: self.split_mode,
-            own: self.own,
-            progress: Arc::new(std::sync::Mutex::new(self.progress)),
-            conditions: conditions.clone(),
-            accept_risk: self.accept_risk,
-            probe: self.probe,
-            budget: self.probe_budget,
-            shelf: self.probe_cache.map(Shelf::new),
-            isolation: self.isolation,
-            #[cfg(test)]
-            faults: self.faults,
-            #[cfg(test)]
-            clock: self.clock,
-        };
+        let mut config = self.plan()?;
         loop {
-            match attempt.make(&config) {
+            match self.attempt(&config) {
                 Ok((mut runner, report)) => {
-                    set_rows(&mut runner, rows, report.as_ref());
-                    return start(runner, report, queue);
+                    set_rows(&mut runner, self.rows, report.as_ref());
+                    return start(runner, report, self.queue);
                 }
-                Err(error) if lenient && !config.is_off() && is_about_speculation(&error) => {
+                Err(error) if self.is_lenient() && !config.is_off() && is_about_speculation(&error) => {
                     tracing::warn!(%error, methods = %config.names(), "this does not work: something else takes its place");
-                    config = config.without_what_failed(error.to_string(), &target, &conditions);
+                    config = config.without_what_failed(error.to_string(), self.target.file(), &self.conditions());
                 }
                 Err(error) => return Err(error),
             }

@@ -4,7 +4,6 @@
 //! side by side: each step computes a piece of one prompt and one round for all texts whose prompt is known (continuous
 //! batching). The text of a request does not depend on what else is going on, nor on who drafts.
 
-mod attempt;
 mod builder;
 pub(crate) mod health;
 mod metrics;
@@ -16,7 +15,8 @@ mod stats;
 mod worker;
 
 #[cfg(test)]
-pub(crate) use attempt::tried;
+#[cfg(test)]
+pub(crate) use builder::tried;
 pub use builder::{EngineBuilder, Loading, ModelSource, VerifyRows};
 pub use queue::Priority;
 pub use request::{Drafters, Prompt, Request, RequestDrafting};

@@ -1,57 +1,30 @@
 //! One attempt to make the runner of an engine with certain methods: load what is missing, make contexts and drafters, try them.
 
-use super::ModelSource;
-use super::builder::{Loading, Progress};
-use crate::compat::Conditions;
+use super::{EngineBuilder, Loading, ModelSource};
 use crate::context::ContextOptions;
 use crate::error::{Error, Failure, Result};
 use crate::file::{Kind, ModelFile};
-use crate::isolate::Isolation;
 use crate::model::Model;
-use crate::options::{GpuLayers, SplitMode};
+use crate::options::GpuLayers;
 use crate::probe::{self, Errand, Identity, Probe, ProbeReport, Shelf, Terms};
 use crate::runner::{Runner, Setup};
-use crate::spec::{Factory, Method, NgramCacheSettings, SpecConfig};
+use crate::spec::{Method, NgramCacheSettings, SpecConfig};
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-/// What an engine is made of, whatever drafts in it.
-pub(super) struct Attempt {
-    pub(super) target: ModelSource,
-    pub(super) draft: Option<ModelSource>,
-    pub(super) context: ContextOptions,
-    pub(super) draft_context: Option<ContextOptions>,
-    pub(super) gpu_layers: GpuLayers,
-    pub(super) draft_gpu_layers: GpuLayers,
-    pub(super) split_mode: SplitMode,
-    pub(super) own: Vec<Factory>,
-    pub(super) progress: Arc<Mutex<Option<Progress>>>,
-    pub(super) conditions: Conditions,
-    pub(super) accept_risk: bool,
-    pub(super) probe: Probe,
-    pub(super) budget: Duration,
-    pub(super) shelf: Option<Shelf>,
-    pub(super) isolation: Option<Isolation>,
-    #[cfg(test)]
-    pub(super) faults: crate::runner::Faults,
-    #[cfg(test)]
-    pub(super) clock: crate::runner::Clock,
-}
-
-impl Attempt {
+impl EngineBuilder {
     /// A runner that works, and what is known of it.
     ///
     /// # Errors
-    /// As [`EngineBuilder::build`](super::EngineBuilder::build); what was loaded stays loaded for the next attempt.
-    pub(super) fn make(&mut self, config: &SpecConfig) -> Result<(Runner, Option<ProbeReport>)> {
+    /// As [`EngineBuilder::build`]; what was loaded stays loaded for the next attempt.
+    pub(super) fn attempt(&mut self, config: &SpecConfig) -> Result<(Runner, Option<ProbeReport>)> {
         let errand = self.errand(config);
-        let identity = self.shelf.as_ref().and_then(|_| self.identity(&errand));
-        let known = self.shelf.as_ref().zip(identity.as_ref()).and_then(|(shelf, identity)| shelf.find(identity));
+        let place = self.place(&errand);
+        let known = place.as_ref().and_then(|(shelf, identity)| shelf.find(identity));
         let mut known = known.filter(|_| self.probe == Probe::Full);
+        let keep = |report: &ProbeReport| place.iter().for_each(|(shelf, identity)| shelf.keep(identity, report));
         if let Some(isolation) = self.isolation.as_ref().filter(|_| known.is_none() && uses_model(config)) {
             let report = errand.send(isolation);
-            self.keep(identity.as_ref(), &report);
+            keep(&report);
             if !report.worked() {
                 self.refuse_risk(config)?;
             }
@@ -67,7 +40,7 @@ impl Attempt {
             (None, Probe::Off) => Ok((setup.build()?, None)),
             (None, Probe::Full) => {
                 let (runner, mut report) = tried(&setup, errand.terms)?;
-                self.keep(identity.as_ref(), &report);
+                keep(&report);
                 self.judge(&mut report, config)?;
                 Ok((runner, Some(report)))
             }
@@ -84,27 +57,25 @@ impl Attempt {
             context: self.context.clone(),
             draft_context: self.draft_context.clone(),
             gpu_layers: self.gpu_layers,
-            draft_gpu_layers: self.draft_gpu_layers,
+            draft_gpu_layers: self.layers_of_draft(),
             split_mode: self.split_mode,
-            terms: Terms { budget: self.budget, quantized_cache: has_quantized_cache(&self.context) },
+            terms: Terms { budget: self.probe_budget, quantized_cache: has_quantized_cache(&self.context) },
         }
     }
 
-    fn identity(&self, errand: &Errand) -> Option<Identity> {
+    /// Where the report of this has its place, if reports are kept.
+    fn place(&self, errand: &Errand) -> Option<(Shelf, Identity)> {
+        let shelf = Shelf::new(self.probe_cache.as_ref()?);
         let draft = self.draft.as_ref().filter(|_| errand.draft.is_some()).map(ModelSource::file);
         let identity = Identity::new(self.target.file(), draft, errand, self.own.len());
-        identity.inspect_err(|error| tracing::warn!(%error, "nothing is looked up in the cache of probes")).ok()
-    }
-
-    fn keep(&self, identity: Option<&Identity>, report: &ProbeReport) {
-        if let Some((shelf, identity)) = self.shelf.as_ref().zip(identity) {
-            shelf.keep(identity, report);
-        }
+        let identity =
+            identity.inspect_err(|error| tracing::warn!(%error, "nothing is looked up in the cache of probes"));
+        Some((shelf, identity.ok()?))
     }
 
     /// What is risky and did not work in another process is not tried in this one.
     fn refuse_risk(&self, config: &SpecConfig) -> Result<()> {
-        let strict = self.conditions.clone().accept_risk(self.accept_risk);
+        let strict = self.conditions().accept_risk(self.accept_risk);
         let draft = self.draft.as_ref().map(ModelSource::file);
         config.check(self.target.file(), draft, &strict)?;
         Ok(())
@@ -113,7 +84,7 @@ impl Attempt {
     /// Asks the rules about what was found.
     fn judge(&self, report: &mut ProbeReport, config: &SpecConfig) -> Result<()> {
         let draft = self.draft.as_ref().filter(|_| config.needs_draft()).map(ModelSource::file);
-        let refusal = probe::judge(report, self.target.file(), draft, config, &self.conditions);
+        let refusal = probe::judge(report, self.target.file(), draft, config, &self.conditions());
         match refusal.is_some() || report.failure().is_some() {
             true => Err(Error::Probe { report: Box::new(report.clone()), refusal }),
             false => Ok(()),
@@ -126,7 +97,7 @@ impl Attempt {
         let own_heads = mtp && self.draft.is_none();
         self.target = self.loaded(&self.target, self.gpu_layers, own_heads, Loading::Target)?.into();
         if let Some(draft) = self.draft.as_ref().filter(|_| config.needs_draft()) {
-            let draft = self.loaded(draft, self.draft_gpu_layers, mtp, Loading::Draft);
+            let draft = self.loaded(draft, self.layers_of_draft(), mtp, Loading::Draft);
             let draft = draft.map_err(|error| match error {
                 // The target can do without it.
                 Error::Load { .. } | Error::Device { .. } => {
@@ -139,17 +110,19 @@ impl Attempt {
         Ok(())
     }
 
+    fn layers_of_draft(&self) -> GpuLayers {
+        self.draft_gpu_layers.unwrap_or(self.gpu_layers)
+    }
+
     fn loaded(&self, source: &ModelSource, layers: GpuLayers, mtp: bool, step: fn(f32) -> Loading) -> Result<Model> {
         let file: &ModelFile = match source {
             ModelSource::Loaded(model) => return Ok(model.clone()),
             ModelSource::File(file) => file,
         };
-        let progress = Arc::clone(&self.progress);
-        let report = move |share| match progress.lock() {
-            Ok(mut progress) => {
-                progress.as_mut().map_or(ControlFlow::Continue(()), |progress| (progress.0)(step(share)))
-            }
-            Err(_) => ControlFlow::Continue(()),
+        let progress = self.progress.clone();
+        let report = move |share| match progress.as_ref().map(|progress| progress.0.lock()) {
+            Some(Ok(mut progress)) => progress(step(share)),
+            _ => ControlFlow::Continue(()),
         };
         // All of an assistant's layers are heads, and always loaded.
         let mtp = mtp && file.kind() != Kind::Gemma4Assistant;
