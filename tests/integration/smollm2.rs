@@ -60,24 +60,36 @@ fn margin(model: &Model, tokens: &[Token]) -> f32 {
     logits[0] - logits[1]
 }
 
-#[test]
-fn greedy_text_is_that_of_plain_decoding() {
+/// The methods that this model can have.
+const METHODS: [&[Method]; 6] = [
+    &[Method::NgramSimple],
+    &[Method::NgramMapK],
+    &[Method::NgramMapK4v],
+    &[Method::NgramMod],
+    &[Method::NgramCache],
+    &[Method::DraftSimple],
+];
+
+/// The model, and a copy of it as its draft (the same file would be refused): everything it drafts is right but for rounding. The
+/// copy is in the folder.
+fn models() -> (Model, Model, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let copied = folder.path().join("draft.gguf");
     std::fs::copy(path(), &copied).unwrap();
-    let (model, draft) = (Model::load(path()).unwrap(), Model::load(&copied).unwrap());
-    let mut plain = Generator::builder(&model).context(options()).build().unwrap();
-    let expected: Vec<_> = PROMPTS.iter().map(|prompt| greedy(&mut plain, prompt)).collect();
-    let methods: [&[Method]; 6] = [
-        &[Method::NgramSimple],
-        &[Method::NgramMapK],
-        &[Method::NgramMapK4v],
-        &[Method::NgramMod],
-        &[Method::NgramCache],
-        // A copy of the model as its draft (the same file would be refused): everything it drafts is right but for rounding.
-        &[Method::DraftSimple],
-    ];
-    for methods in methods {
+    (Model::load(path()).unwrap(), Model::load(&copied).unwrap(), folder)
+}
+
+/// What plain decoding says to each prompt.
+fn plain_texts(model: &Model) -> Vec<Vec<Token>> {
+    let mut plain = Generator::builder(model).context(options()).build().unwrap();
+    PROMPTS.iter().map(|prompt| greedy(&mut plain, prompt)).collect()
+}
+
+#[test]
+fn greedy_text_is_that_of_plain_decoding() {
+    let (model, draft, _folder) = models();
+    let expected = plain_texts(&model);
+    for methods in METHODS {
         let config = SpecConfig::new(methods);
         let builder = Generator::builder(&model).context(options()).speculation(config.clone());
         let builder = if config.needs_draft() { builder.draft(&draft) } else { builder };
@@ -118,24 +130,11 @@ fn answers(engine: &Engine) -> Vec<Output> {
 /// when the lookups know the whole answers, and several at once.
 #[test]
 fn engines_leave_every_text_as_it_is() {
-    let folder = tempfile::tempdir().unwrap();
-    let copied = folder.path().join("draft.gguf");
-    std::fs::copy(path(), &copied).unwrap();
-    let (model, draft) = (Model::load(path()).unwrap(), Model::load(&copied).unwrap());
-    let mut plain = Generator::builder(&model).context(options()).build().unwrap();
-    let mut expected: Vec<_> = PROMPTS.iter().map(|prompt| greedy(&mut plain, prompt)).collect();
+    let (model, draft, _folder) = models();
+    let mut expected = plain_texts(&model);
     expected.iter_mut().for_each(|tokens| tokens.truncate(ENGINE_TOKENS));
-    let methods: [&[Method]; 7] = [
-        &[],
-        &[Method::NgramSimple],
-        &[Method::NgramMapK],
-        &[Method::NgramMapK4v],
-        &[Method::NgramMod],
-        &[Method::NgramCache],
-        &[Method::DraftSimple],
-    ];
     let mut wrong = Vec::new();
-    for methods in methods {
+    for methods in [&[][..]].into_iter().chain(METHODS) {
         for slots in [1, 4] {
             let config = SpecConfig::new(methods);
             let builder = Engine::builder(&model).context(options().slots(slots)).speculation(config.clone());
