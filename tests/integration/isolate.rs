@@ -4,17 +4,20 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "support/roles.rs"]
+mod roles;
+
 use llama_spec::isolate::{Isolation, Lost, Program, hook, testing};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, panic, process, thread};
 
 /// What this program does if it is started under such a name.
-const ROLES: &[(&str, fn())] = &[
+const ROLES: &[roles::Named] = &[
     ("forgets-and-ends", || eprintln!("no hook here")),
     ("forgets-and-fails", || process::exit(2)),
     ("forgets-and-stays", || thread::sleep(Duration::from_secs(600))),
@@ -22,7 +25,7 @@ const ROLES: &[(&str, fn())] = &[
     ("asks-and-dies", asks_and_dies),
 ];
 
-const TESTS: &[(&str, fn())] = &[
+const TESTS: &[roles::Named] = &[
     ("an_answer_comes_back", an_answer_comes_back),
     ("a_long_answer_comes_back", a_long_answer_comes_back),
     ("noise_does_not_disturb_the_answer", noise_does_not_disturb_the_answer),
@@ -39,34 +42,7 @@ const TESTS: &[(&str, fn())] = &[
 ];
 
 fn main() {
-    let name = env::args_os().next().map(PathBuf::from).unwrap_or_default();
-    let name = name.file_stem().unwrap_or_default();
-    if let Some((_, role)) = ROLES.iter().find(|(role, _)| name == *role) {
-        return role();
-    }
-    hook();
-    let arguments: Vec<String> = env::args().skip(1).collect();
-    let asked = |option: &str| arguments.iter().any(|argument| argument == option);
-    let chosen = TESTS.iter().filter(|(name, _)| !asked("--ignored") && is_chosen(name, &arguments));
-    if asked("--list") {
-        return chosen.for_each(|(name, _)| println!("{name}: test"));
-    }
-    let mut failed = 0;
-    for (name, test) in chosen {
-        let ended = panic::catch_unwind(test).is_ok() && no_process_is_left();
-        println!("test {name} ... {}", if ended { "ok" } else { "FAILED" });
-        failed += i32::from(!ended);
-    }
-    println!("\ntest result: {}. {failed} failed", if failed == 0 { "ok" } else { "FAILED" });
-    process::exit(if failed == 0 { 0 } else { 101 });
-}
-
-/// Whether the arguments name this test, as they do for the usual test programs.
-fn is_chosen(name: &str, arguments: &[String]) -> bool {
-    let exact = arguments.iter().any(|argument| argument == "--exact");
-    let mut filters = arguments.iter().filter(|argument| !argument.starts_with('-') && *argument != "terse").peekable();
-    filters.peek().is_none()
-        || filters.any(|filter| if exact { name == filter } else { name.contains(filter.as_str()) })
+    roles::run(ROLES, TESTS, no_process_is_left);
 }
 
 fn isolation() -> Isolation {
@@ -77,18 +53,10 @@ fn lost(job: Value) -> Lost {
     testing::run(&isolation(), job).unwrap_err()
 }
 
-/// This program under another name.
-fn under_the_name(name: &str) -> (tempfile::TempDir, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join(name).with_extension(env::consts::EXE_EXTENSION);
-    let this = env::current_exe().unwrap();
-    fs::hard_link(&this, &path).or_else(|_| fs::copy(&this, &path).map(drop)).unwrap();
-    (folder, path)
-}
-
 /// A job for this program under another name, and how long it took to be lost.
 fn lost_under_the_name(name: &str, timeout: Duration) -> (Lost, Duration) {
-    let (_folder, path) = under_the_name(name);
+    let folder = tempfile::tempdir().unwrap();
+    let path = roles::under_the_name(name, folder.path());
     let start = Instant::now();
     let lost = testing::run(&Isolation { program: Program::At(path), timeout }, json!({"echo": 1})).unwrap_err();
     (lost, start.elapsed())
@@ -214,7 +182,8 @@ fn a_worker_ends_with_its_parent() {
     if !cfg!(target_os = "linux") {
         return;
     }
-    let (_folder, path) = under_the_name("asks-and-dies");
+    let folder = tempfile::tempdir().unwrap();
+    let path = roles::under_the_name("asks-and-dies", folder.path());
     let mut parent = Command::new(path).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(parent.stdout.take().unwrap()).read_line(&mut line).unwrap();

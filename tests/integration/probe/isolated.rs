@@ -4,19 +4,22 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "../support/roles.rs"]
+mod roles;
+
 use llama_spec::engine::EngineBuilder;
-use llama_spec::isolate::{Isolation, Program, hook};
+use llama_spec::isolate::{Isolation, Program};
 use llama_spec::options::SplitMode;
 use llama_spec::probe::Outcome;
 use llama_spec::spec::{Method, SpecConfig};
 use llama_spec::{ContextOptions, Engine, Error, ModelFile, Request};
 use llama_spec_tests::zoo;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
-use std::{env, fs, panic, process, thread};
+use std::{fs, process, thread};
 
 /// What this program does if it is started under such a name.
-const ROLES: &[(&str, fn())] = &[
+const ROLES: &[roles::Named] = &[
     ("crashes", || {
         eprintln!("a kernel is missing");
         process::abort()
@@ -24,7 +27,7 @@ const ROLES: &[(&str, fn())] = &[
     ("hangs", || thread::sleep(Duration::from_secs(600))),
 ];
 
-const TESTS: &[(&str, fn())] = &[
+const TESTS: &[roles::Named] = &[
     ("what_works_there_serves_here", what_works_there_serves_here),
     ("a_crash_fails_the_build_with_the_last_words", a_crash_fails_the_build_with_the_last_words),
     ("a_crash_leaves_the_lookup_methods", a_crash_leaves_the_lookup_methods),
@@ -34,38 +37,12 @@ const TESTS: &[(&str, fn())] = &[
 ];
 
 fn main() {
-    let name = env::args_os().next().map(PathBuf::from).unwrap_or_default();
-    let name = name.file_stem().unwrap_or_default();
-    if let Some((_, role)) = ROLES.iter().find(|(role, _)| name == *role) {
-        return role();
-    }
-    hook();
-    let arguments: Vec<String> = env::args().skip(1).collect();
-    let asked = |option: &str| arguments.iter().any(|argument| argument == option);
-    let filters: Vec<&String> =
-        arguments.iter().filter(|argument| !argument.starts_with('-') && *argument != "terse").collect();
-    let matches = |name: &str, filter: &str| if asked("--exact") { name == filter } else { name.contains(filter) };
-    let chosen = TESTS.iter().filter(|(name, _)| {
-        !asked("--ignored") && (filters.is_empty() || filters.iter().any(|filter| matches(name, filter)))
-    });
-    if asked("--list") {
-        return chosen.for_each(|(name, _)| println!("{name}: test"));
-    }
-    let mut failed = 0;
-    for (name, test) in chosen {
-        let ended = panic::catch_unwind(test).is_ok();
-        println!("test {name} ... {}", if ended { "ok" } else { "FAILED" });
-        failed += i32::from(!ended);
-    }
-    println!("\ntest result: {}. {failed} failed", if failed == 0 { "ok" } else { "FAILED" });
-    process::exit(if failed == 0 { 0 } else { 101 });
+    roles::run(ROLES, TESTS, || true);
 }
 
 /// This program under another name.
 fn under_the_name(name: &str, folder: &Path) -> Isolation {
-    let path = folder.join(name).with_extension(env::consts::EXE_EXTENSION);
-    let this = env::current_exe().unwrap();
-    fs::hard_link(&this, &path).or_else(|_| fs::copy(&this, &path).map(drop)).unwrap();
+    let path = roles::under_the_name(name, folder);
     Isolation { program: Program::At(path), timeout: Duration::from_secs(60) }
 }
 
