@@ -196,17 +196,17 @@ impl Context {
 
     /// The caller keeps the target of the role alive as long as this context.
     pub(crate) fn with_role(model: &Model, options: &ContextOptions, role: &Role<'_>) -> Result<Self> {
-        // llama.cpp would share the trained length among the slots.
-        let options = &match options.length_per_slot {
-            0 => options.clone().length_per_slot(model.trained_context()),
-            _ => options.clone(),
-        };
+        let mut options = options.clone();
+        if options.length_per_slot == 0 {
+            // llama.cpp would share the trained length among the slots.
+            options.length_per_slot = model.trained_context();
+        }
         options.validate()?;
         if options.embeddings.is_none() && !model.has_decoder() {
             let message = "the model is an encoder and generates no text; ask for embeddings";
             return Err(Error::Context { failure: Failure::new(message) });
         }
-        let raw = RawContext::new(model, &params::context(options, role))
+        let raw = RawContext::new(model, &params::context(&options, role))
             .map_err(|failed| Error::Context { failure: failed.into() })?;
         let facts = raw.facts();
         Ok(Self { raw, facts, gives_embeddings: options.embeddings, decoded: 0, poisoned: false })
