@@ -131,7 +131,7 @@ impl Session {
     pub fn stats(&self) -> String {
         let (total, seconds) = (&self.total, |time: std::time::Duration| time.as_secs_f64());
         let mut lines = format!("{} answers: {total}", self.answers);
-        for (source, drafted, accepted) in &total.per_source {
+        for (source, drafted, accepted) in total.per_source() {
             lines += &format!("\n{source}: {accepted} of {drafted} drafted tokens accepted");
         }
         lines += &format!(

@@ -74,12 +74,12 @@ impl EngineStats {
         }
         let (drafted_total, accepted_total) = ("llama_spec_drafted_tokens_total", "llama_spec_accepted_tokens_total");
         page.family(drafted_total, Counter, "Tokens drafted, by who drafted them.");
-        for (source, drafted, _) in &total.per_source {
-            page.sample(drafted_total, &[("source", source)], drafted);
+        for (source, drafted, _) in total.per_source() {
+            page.sample(drafted_total, &[("source", &source)], drafted);
         }
         page.family(accepted_total, Counter, "Drafted tokens that the target accepted, by who drafted them.");
-        for (source, _, accepted) in &total.per_source {
-            page.sample(accepted_total, &[("source", source)], accepted);
+        for (source, _, accepted) in total.per_source() {
+            page.sample(accepted_total, &[("source", &source)], accepted);
         }
         let names = ("llama_spec_drafted_position_tokens_total", "llama_spec_accepted_position_tokens_total");
         for (name, help, accepted) in [

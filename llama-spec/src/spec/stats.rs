@@ -27,8 +27,6 @@ pub struct Stats {
     pub drafted_per_position: Vec<u64>,
     /// Drafted tokens accepted at each position.
     pub accepted_per_position: Vec<u64>,
-    /// By who drafted: (tokens drafted, tokens accepted).
-    pub per_source: Vec<(Source, u64, u64)>,
     /// By who drafted, for each position: (tokens drafted, tokens accepted). Where a source's tokens are hardly accepted any
     /// more, its drafts are too long.
     pub per_source_and_position: Vec<(Source, Vec<(u64, u64)>)>,
@@ -92,6 +90,14 @@ impl Stats {
         ratio(self.generated_tokens as f64 * plain_token.as_secs_f64(), self.generation.as_secs_f64())
     }
 
+    /// By who drafted: tokens drafted, and tokens accepted.
+    pub fn per_source(&self) -> impl Iterator<Item = (Source, u64, u64)> {
+        self.per_source_and_position.iter().map(|(source, counts)| {
+            let sum = |of: fn(&(u64, u64)) -> u64| counts.iter().map(of).fold(0, u64::saturating_add);
+            (*source, sum(|count| count.0), sum(|count| count.1))
+        })
+    }
+
     /// For each position of the drafts of this source, the share of the tokens there that were accepted.
     pub fn acceptance_of(&self, source: Source) -> Vec<f64> {
         let known = self.per_source_and_position.iter().find(|(known, _)| *known == source);
@@ -110,17 +116,9 @@ impl Stats {
         }
         self.drafted_per_position[..drafted].iter_mut().for_each(|count| *count += 1);
         self.accepted_per_position[..accepted].iter_mut().for_each(|count| *count += 1);
-        self.add_source(source, drafted as u64, accepted as u64);
         let positions = self.positions_of(source, drafted);
         positions.iter_mut().take(drafted).for_each(|(drafted, _)| *drafted += 1);
         positions.iter_mut().take(accepted).for_each(|(_, accepted)| *accepted += 1);
-    }
-
-    fn add_source(&mut self, source: Source, drafted: u64, accepted: u64) {
-        match self.per_source.iter_mut().find(|(known, _, _)| *known == source) {
-            Some(entry) => (entry.1, entry.2) = (entry.1.saturating_add(drafted), entry.2.saturating_add(accepted)),
-            None => self.per_source.push((source, drafted, accepted)),
-        }
     }
 
     /// The counts of a source, of at least this many positions.
@@ -156,7 +154,6 @@ impl Stats {
             mine.resize(mine.len().max(others.len()), 0);
             mine.iter_mut().zip(others).for_each(|(mine, other)| *mine = mine.saturating_add(*other));
         }
-        other.per_source.iter().for_each(|(source, drafted, accepted)| self.add_source(*source, *drafted, *accepted));
         for (source, others) in &other.per_source_and_position {
             for (mine, other) in self.positions_of(*source, others.len()).iter_mut().zip(others) {
                 *mine = (mine.0.saturating_add(other.0), mine.1.saturating_add(other.1));
@@ -232,21 +229,15 @@ mod tests {
             prop_assert_eq!(stats.drafted_per_position.iter().sum::<u64>(), stats.drafted);
             prop_assert_eq!(stats.accepted_per_position.iter().sum::<u64>(), stats.accepted);
             prop_assert_eq!(stats.rejected() + stats.accepted, stats.drafted);
-            prop_assert_eq!(stats.per_source.iter().map(|(_, drafted, _)| drafted).sum::<u64>(), stats.drafted);
-            for ((source, drafted, accepted), (same, positions)) in stats.per_source.iter().zip(&stats.per_source_and_position) {
-                prop_assert_eq!(source, same);
-                prop_assert_eq!(positions.iter().map(|counts| counts.0).sum::<u64>(), *drafted);
-                prop_assert_eq!(positions.iter().map(|counts| counts.1).sum::<u64>(), *accepted);
-            }
+            prop_assert_eq!(stats.per_source().map(|(_, drafted, _)| drafted).sum::<u64>(), stats.drafted);
+            prop_assert_eq!(stats.per_source().map(|(_, _, accepted)| accepted).sum::<u64>(), stats.accepted);
             prop_assert!(stats.accepted_per_position.windows(2).all(|pair| pair[0] >= pair[1]));
             prop_assert!(stats.acceptance_per_position().iter().all(|share| (0.0..=1.0).contains(share)));
             let cut = cut.min(rounds.len());
             let mut sum = all(&rounds[..cut]);
             sum.add(&all(&rounds[cut..]));
-            sum.per_source.sort();
             sum.per_source_and_position.sort();
             let mut whole = stats;
-            whole.per_source.sort();
             whole.per_source_and_position.sort();
             prop_assert_eq!(sum, whole);
         }

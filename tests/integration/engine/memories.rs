@@ -84,7 +84,7 @@ fn a_draft_of_somebody_elses_does_not_confuse_a_model() {
             }
             assert_eq!(engine.speculation().reason, None, "{pair:?}");
             let total = engine.stats().total;
-            let methods = total.per_source.iter().filter(|one| matches!(one.0, Source::Drafted(_)));
+            let methods = total.per_source().filter(|one| matches!(one.0, Source::Drafted(_)));
             methods.fold((0, 0), |sum, one| (sum.0 + one.1, sum.1 + one.2))
         };
         let (alone, mixed) = (rate(&build(false)), rate(&build(true)));

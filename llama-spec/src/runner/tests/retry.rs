@@ -8,7 +8,7 @@ use crate::spec::Source;
 fn drafted_by_model(table: &Table, number: usize) -> u64 {
     let stats = table.asked[number].stats().unwrap();
     let by_model = |source: &Source| matches!(source, Source::Drafted(method) if !method.is_lookup());
-    stats.per_source.iter().filter(|(source, _, _)| by_model(source)).map(|(_, drafted, _)| drafted).sum()
+    stats.per_source().filter(|(source, _, _)| by_model(source)).map(|(_, drafted, _)| drafted).sum()
 }
 
 fn rests_and_comes_back(kind: Kind, slots: u32, call: Call) {

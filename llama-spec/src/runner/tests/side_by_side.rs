@@ -54,10 +54,9 @@ fn an_own_drafter_and_a_model_take_turns() {
         assert_eq!(total.failures, 0, "{}: {:?}", kind.name, table.runner.speculation());
         let by = |wanted: fn(&Source) -> bool| {
             total
-                .per_source
-                .iter()
+                .per_source()
                 .filter(move |(source, _, _)| wanted(source))
-                .map(|(_, drafted, accepted)| (*drafted, *accepted))
+                .map(|(_, drafted, accepted)| (drafted, accepted))
         };
         assert!(
             by(|source| matches!(source, Source::Custom(0)))
@@ -89,10 +88,9 @@ fn a_lookup_keeps_its_draft_when_a_model_joins() {
         let total = table.runner.total();
         assert_eq!(total.failures, 0, "{}: {:?}", kind.name, table.runner.speculation());
         let drafted: Vec<Method> = total
-            .per_source
-            .iter()
+            .per_source()
             .filter_map(|(source, _, _)| match source {
-                Source::Drafted(method) => Some(*method),
+                Source::Drafted(method) => Some(method),
                 _ => None,
             })
             .collect();
