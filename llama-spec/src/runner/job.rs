@@ -163,7 +163,10 @@ impl Drafting {
     pub(super) fn propose(&mut self, limit: usize, model: &Model, draft: &mut Draft) -> Option<(u8, bool)> {
         for custom in &mut self.customs {
             draft.clear();
-            custom.run(|drafter| drafter.propose(limit, draft))?;
+            if custom.run(|drafter| drafter.propose(limit, draft)).is_none() {
+                // What it had proposed when it panicked is dropped, and the next one is asked.
+                continue;
+            }
             draft.cut(limit, |token| model.vocab().contains(token));
             if !draft.tokens.is_empty() {
                 return Some((custom.number, custom.draws));

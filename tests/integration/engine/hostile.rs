@@ -2,12 +2,13 @@
 //! answer or a typed error, and the engine serves on.
 
 use crate::scripted::Slow;
-use crate::support::{alone, builder, context, model, varied};
+use crate::support::{alone, builder, context, ids, model, oracle, varied};
 use crate::table::greedy;
 use llama_spec::engine::{Drafters, Priority, Prompt, SavedState, VerifyRows};
 use llama_spec::probe::Probe;
-use llama_spec::spec::{Draft, Drafter, Method, SpecConfig};
+use llama_spec::spec::{Draft, Drafter, Method, Source, SpecConfig};
 use llama_spec::{ContextFull, ContextOptions, Engine, Error, Event, Request, StopReason, Token};
+use llama_spec_tests::zoo::Llama;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::time::Duration;
@@ -396,6 +397,44 @@ fn drafts_without_an_end() {
             Err(error) => assert!(matches!(error, Error::Setting { .. } | Error::Incompatible(_)), "{error}"),
         }
     }
+}
+
+/// Proposes what is no token, and panics.
+struct Breaks;
+
+impl Drafter for Breaks {
+    fn begin(&mut self, _: &[Token]) {}
+
+    fn extend(&mut self, _: &[Token]) {}
+
+    fn propose(&mut self, _: usize, draft: &mut Draft) {
+        draft.push(Token::new(-1));
+        panic!("in the middle of a draft");
+    }
+}
+
+/// Proposes the same token always.
+struct Same;
+
+impl Drafter for Same {
+    fn begin(&mut self, _: &[Token]) {}
+
+    fn extend(&mut self, _: &[Token]) {}
+
+    fn propose(&mut self, _: usize, draft: &mut Draft) {
+        draft.push(Token::new(3));
+    }
+}
+
+#[test]
+fn a_drafter_that_breaks_stands_in_nobodys_way() {
+    let engine = builder("target", 1).drafter(|| Breaks).drafter(|| Same).build().unwrap();
+    let output = alone(&engine, greedy("abc", 30));
+    assert_eq!(ids(&output), oracle(&Llama::target(1), engine.model(), "abc", 30));
+    let asked: Vec<_> = output.stats.per_source().map(|(source, drafted, _)| (source, drafted > 0)).collect();
+    assert_eq!(asked, [(Source::Custom(1), true)]);
+    let engine = builder("target", 1).drafter(|| Breaks).build().unwrap();
+    assert_eq!(alone(&engine, greedy("abc", 30)).tokens, output.tokens);
 }
 
 #[test]
