@@ -403,7 +403,7 @@ fn start(runner: Runner, report: Option<ProbeReport>, queue: usize) -> Result<En
         context: runner.target().length_per_slot(),
         rows: runner.rows() as u32,
     };
-    let (config, own) = (runner.config().clone(), runner.customs().to_vec());
+    let (config, own) = (runner.config().clone(), runner.own().to_vec());
     let plain_token = report.as_ref().and_then(|report| report.times.plain_token);
     let shared = Arc::new(Shared::new(queue, &runner, plain_token));
     let theirs = Arc::clone(&shared);

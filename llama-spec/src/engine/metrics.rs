@@ -360,7 +360,7 @@ mod tests {
             ("llama_spec_slots_busy", vec![], 1.0),
             ("llama_spec_slot_tokens", vec![("slot", "0")], 512.0),
             ("llama_spec_drafted_tokens_total", vec![("source", "draft-simple")], 8.0),
-            ("llama_spec_accepted_tokens_total", vec![("source", "custom-0")], 0.0),
+            ("llama_spec_accepted_tokens_total", vec![("source", "own-0")], 0.0),
             ("llama_spec_accepted_position_tokens_total", vec![("source", "draft-simple"), ("position", "2")], 2.0),
             ("llama_spec_draft_failures_total", vec![], 4.0),
             ("llama_spec_phase_seconds_total", vec![("phase", "prefill")], 3.0),

@@ -28,7 +28,7 @@ use crate::error::{Error, Result};
 use crate::generate::check_prompt;
 use crate::model::Model;
 use crate::probe::ProbeReport;
-use crate::runner::{Answer, Custom, Drafting, Job};
+use crate::runner::{Answer, Drafting, Job, OwnDrafter};
 use crate::sample::Sampler;
 use crate::spec::{Factory, SpecConfig, Speculation};
 use crate::token::Token;
@@ -249,11 +249,11 @@ impl Engine {
                 sampler
             }
         };
-        let customs = match limit {
+        let own = match limit {
             0 => Vec::new(),
             _ => own
                 .iter()
-                .filter_map(|number| Some(Custom::new(*number, self.own.get(usize::from(*number))?)))
+                .filter_map(|number| Some(OwnDrafter::new(*number, self.own.get(usize::from(*number))?)))
                 .collect(),
         };
         let (sender, events) = async_channel::unbounded();
@@ -261,7 +261,7 @@ impl Engine {
             .with_visible(request.options.visible.clone())
             .with_logprobs(request.logprobs);
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
-        let mut job = Job::new(id, prompt.clone(), sampler, reply, Drafting { methods, limit, customs });
+        let mut job = Job::new(id, prompt.clone(), sampler, reply, Drafting { methods, limit, own });
         job.context_full = request.context_full;
         job.priority = request.priority;
         job.deadline = request.deadline.and_then(|time| Instant::now().checked_add(time));

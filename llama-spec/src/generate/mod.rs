@@ -94,7 +94,7 @@ impl Generator {
         let answer = Answer::new(sender, options.max_tokens, &options.stop).with_visible(options.visible);
         let config = self.runner.config();
         let limit = config.draft_max as usize;
-        let drafting = Drafting { methods: Methods::of(&config.methods), limit, customs: Vec::new() };
+        let drafting = Drafting { methods: Methods::of(&config.methods), limit, own: Vec::new() };
         let job = Job::new(0, prompt.clone(), sampler, answer, drafting);
         Ok(Generation::new(self, prompt, job, events))
     }

@@ -7,7 +7,7 @@ use super::{Terms, rows, text};
 use crate::compat::Observed;
 use crate::error::{DecodeError, Error};
 use crate::generate::Event;
-use crate::runner::{Alone, Answer, Custom, Drafting, Job, Runner};
+use crate::runner::{Alone, Answer, Drafting, Job, OwnDrafter, Runner};
 use crate::sample::{Sampler, SamplerOptions};
 use crate::spec::{Factory, Method, Methods, Stats};
 use crate::token::Token;
@@ -252,8 +252,8 @@ impl<'r> Trial<'r> {
         let mut receivers = Vec::new();
         let mut first: Option<Job> = None;
         for index in 0..slots {
-            let customs = script.iter().map(|text| self.script(text, index)).collect();
-            let (job, events) = self.job(index as u64, methods, customs)?;
+            let own = script.iter().map(|text| self.script(text, index)).collect();
+            let (job, events) = self.job(index as u64, methods, own)?;
             receivers.push(events);
             match &mut first {
                 None => first = Some(job),
@@ -291,21 +291,21 @@ impl<'r> Trial<'r> {
         Ok(texts)
     }
 
-    fn script(&self, text: &Arc<[Token]>, index: usize) -> Custom {
+    fn script(&self, text: &Arc<[Token]>, index: usize) -> OwnDrafter {
         let (text, vocabulary) = (Arc::clone(text), self.runner.model().vocab().len());
         let later = self.later;
         let script = move || Script::new(Arc::clone(&text), vocabulary, index, later);
-        Custom::new(0, &Factory::new(script, false))
+        OwnDrafter::new(0, &Factory::new(script, false))
     }
 
-    fn job(&self, id: u64, methods: Methods, customs: Vec<Custom>) -> Step<(Job, Receiver<crate::Result<Event>>)> {
+    fn job(&self, id: u64, methods: Methods, own: Vec<OwnDrafter>) -> Step<(Job, Receiver<crate::Result<Event>>)> {
         let options = SamplerOptions { ignore_eos: true, ..SamplerOptions::greedy() };
         let sampler = Sampler::new(self.runner.model(), &options)?;
         let (sender, events) = async_channel::unbounded();
         let answer = Answer::new(sender, Some(self.count as u32), &[]);
         // Others may draft as much as the methods, for which the context was made.
         let limit = (self.runner.config().draft_max as usize).min(self.runner.outputs_per_slot().saturating_sub(1));
-        Ok((Job::new(id, self.prompt.clone(), sampler, answer, Drafting { methods, limit, customs }), events))
+        Ok((Job::new(id, self.prompt.clone(), sampler, answer, Drafting { methods, limit, own }), events))
     }
 
     fn read(&self, what: &str, events: &Receiver<crate::Result<Event>>) -> Step<Vec<Token>> {

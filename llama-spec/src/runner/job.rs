@@ -58,7 +58,7 @@ pub(crate) struct Drafting {
     pub(crate) methods: Methods,
     /// The longest draft in tokens.
     pub(crate) limit: usize,
-    pub(crate) customs: Vec<Custom>,
+    pub(crate) own: Vec<OwnDrafter>,
 }
 
 /// When things happened.
@@ -147,29 +147,29 @@ impl Job {
 impl Drafting {
     /// Tells the user's drafters of the text, from its beginning.
     pub(super) fn begin(&mut self, tokens: &[Token]) {
-        self.customs.iter_mut().for_each(|custom| {
-            custom.run(|drafter| drafter.begin(tokens));
+        self.own.iter_mut().for_each(|one| {
+            one.run(|drafter| drafter.begin(tokens));
         });
     }
 
     /// Tells them of new tokens.
     pub(super) fn extend(&mut self, tokens: &[Token]) {
-        self.customs.iter_mut().for_each(|custom| {
-            custom.run(|drafter| drafter.extend(tokens));
+        self.own.iter_mut().for_each(|one| {
+            one.run(|drafter| drafter.extend(tokens));
         });
     }
 
     /// The first draft of a user's drafter: its number, and whether to believe its distributions.
     pub(super) fn propose(&mut self, limit: usize, model: &Model, draft: &mut Draft) -> Option<(u8, bool)> {
-        for custom in &mut self.customs {
+        for one in &mut self.own {
             draft.clear();
-            if custom.run(|drafter| drafter.propose(limit, draft)).is_none() {
+            if one.run(|drafter| drafter.propose(limit, draft)).is_none() {
                 // What it had proposed when it panicked is dropped, and the next one is asked.
                 continue;
             }
             draft.cut(limit, |token| model.vocab().contains(token));
             if !draft.tokens.is_empty() {
-                return Some((custom.number, custom.draws));
+                return Some((one.number, one.draws));
             }
         }
         draft.clear();
@@ -178,28 +178,28 @@ impl Drafting {
 
     /// Tells the drafter of this number what became of its draft.
     pub(super) fn outcome(&mut self, number: u8, drafted: usize, accepted: usize) {
-        if let Some(custom) = self.customs.iter_mut().find(|custom| custom.number == number) {
-            custom.run(|drafter| drafter.outcome(drafted, accepted));
+        if let Some(one) = self.own.iter_mut().find(|one| one.number == number) {
+            one.run(|drafter| drafter.outcome(drafted, accepted));
         }
     }
 }
 
 /// A user's drafter at work on one text.
-pub(crate) struct Custom {
+pub(crate) struct OwnDrafter {
     pub(crate) number: u8,
     draws: bool,
     /// None after it panicked.
     drafter: Option<Box<dyn Drafter>>,
 }
 
-impl Custom {
+impl OwnDrafter {
     pub(crate) fn new(number: u8, factory: &Factory) -> Self {
-        let mut custom = Self { number, draws: factory.draws, drafter: None };
+        let mut one = Self { number, draws: factory.draws, drafter: None };
         match shielded(|| factory.make()) {
-            Some(drafter) => custom.drafter = Some(drafter),
-            None => custom.give_up(),
+            Some(drafter) => one.drafter = Some(drafter),
+            None => one.give_up(),
         }
-        custom
+        one
     }
 
     /// Runs foreign code. A panic ends with it: the drafter is not asked again.
@@ -224,7 +224,7 @@ impl Custom {
     }
 }
 
-impl Drop for Custom {
+impl Drop for OwnDrafter {
     fn drop(&mut self) {
         self.let_go();
     }
@@ -242,8 +242,8 @@ fn shielded<T>(call: impl FnOnce() -> T) -> Option<T> {
     }
 }
 
-impl std::fmt::Debug for Custom {
+impl std::fmt::Debug for OwnDrafter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Custom").field("number", &self.number).finish_non_exhaustive()
+        f.debug_struct("OwnDrafter").field("number", &self.number).finish_non_exhaustive()
     }
 }

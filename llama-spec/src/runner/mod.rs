@@ -33,7 +33,7 @@ pub(crate) use answer::Answer;
 pub(crate) use clock::Clock;
 #[cfg(test)]
 pub(crate) use fault::{Call, Fault, Faults};
-pub(crate) use job::{Custom, Drafting, Job, Restore};
+pub(crate) use job::{Drafting, Job, OwnDrafter, Restore};
 use machine::Machine;
 pub(crate) use setup::Setup;
 pub(crate) use trial::Alone;
@@ -58,7 +58,7 @@ pub(crate) struct Runner {
     machine: Machine,
     slots: Vec<Seat>,
     config: SpecConfig,
-    customs: Vec<Factory>,
+    own: Vec<Factory>,
     trouble: Trouble,
     /// The most rows of a round, all slots together.
     rows: usize,
@@ -152,13 +152,13 @@ impl Runner {
     }
 
     /// The user's drafters.
-    pub(crate) fn customs(&self) -> &[Factory] {
-        &self.customs
+    pub(crate) fn own(&self) -> &[Factory] {
+        &self.own
     }
 
     /// What speculation came to, as it is now.
     pub(crate) fn speculation(&self) -> Speculation {
-        self.trouble.speculation(&self.config, self.customs.len())
+        self.trouble.speculation(&self.config, self.own.len())
     }
 
     /// Sets the most rows of a round, all slots together.

@@ -165,7 +165,7 @@ impl Runner {
             let model = self.machine.target().model();
             let Some(job) = &mut self.slots[part.index].job else { continue };
             if let Some((number, draws)) = job.drafting.propose(limit, model, &mut part.draft) {
-                (part.source, part.draws) = (Some(Source::Custom(number)), draws);
+                (part.source, part.draws) = (Some(Source::Own(number)), draws);
                 continue;
             }
             let methods = self.can_draft(part.index);
@@ -230,7 +230,7 @@ impl Runner {
                 part.rows.clear();
                 if prepared.is_ok() && !part.draft.tokens.is_empty() {
                     let in_step = self.slots[part.index].draft_memory == DraftMemory::InStep;
-                    let foreign = in_step && matches!(part.source, Some(Source::Custom(_)));
+                    let foreign = in_step && matches!(part.source, Some(Source::Own(_)));
                     prepared = self.machine.prepare(slot(part.index), part.position as u32, foreign);
                 }
                 for (offset, token) in std::iter::once(&job.last()).chain(&part.draft.tokens).enumerate() {
@@ -310,7 +310,7 @@ impl Runner {
             job.generated.extend_from_slice(&part.verified);
             job.recomputed = 0;
             // Who drafted learns of the outcome before all of them learn the tokens.
-            if let Some(Source::Custom(number)) = part.source {
+            if let Some(Source::Own(number)) = part.source {
                 job.drafting.outcome(number, part.draft.tokens.len(), accepted);
             }
             job.drafting.extend(&part.verified);

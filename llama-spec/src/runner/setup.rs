@@ -26,7 +26,7 @@ pub(crate) struct Setup {
     /// As the target's if not given.
     pub(crate) draft_context: Option<ContextOptions>,
     /// The user's drafters.
-    pub(crate) customs: Vec<Factory>,
+    pub(crate) own: Vec<Factory>,
     pub(crate) faults: Faults,
     pub(crate) clock: Clock,
 }
@@ -39,7 +39,7 @@ impl Setup {
             config: None,
             context: ContextOptions::default(),
             draft_context: None,
-            customs: Vec::new(),
+            own: Vec::new(),
             faults: Faults::default(),
             clock: Clock::default(),
         }
@@ -58,7 +58,7 @@ impl Setup {
         };
         machine.faults = self.faults.clone();
         let active = !config.is_off();
-        tracing::info!(requested = %config.names(), own = self.customs.len(), active, "speculation");
+        tracing::info!(requested = %config.names(), own = self.own.len(), active, "speculation");
         let slots = machine.target().slots();
         let rows = machine.target().batch_size() as usize;
         Ok(Runner {
@@ -67,7 +67,7 @@ impl Setup {
             trouble: Trouble::new(&config, self.clock.clone()),
             outputs: self.longest(&config) + 1,
             config,
-            customs: self.customs.clone(),
+            own: self.own.clone(),
             rows,
             returned: Vec::new(),
             ended: Vec::new(),
@@ -95,7 +95,7 @@ impl Setup {
 
     /// The longest draft that anybody can make, in tokens.
     fn longest(&self, config: &SpecConfig) -> u32 {
-        match self.customs.is_empty() {
+        match self.own.is_empty() {
             true => config.longest(None),
             false => config.draft_max,
         }

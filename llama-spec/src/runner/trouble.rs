@@ -90,8 +90,8 @@ impl Trouble {
     }
 
     /// What is in force now.
-    pub(super) fn speculation(&self, config: &SpecConfig, customs: usize) -> Speculation {
-        let mut speculation = Speculation { own_drafters: customs as u8, ..config.speculation() };
+    pub(super) fn speculation(&self, config: &SpecConfig, own: usize) -> Speculation {
+        let mut speculation = Speculation { own_drafters: own as u8, ..config.speculation() };
         for (methods, health) in [(self.model, &self.model_health), (self.lookup(), &self.lookup_health)] {
             let Some(reason) = health.reason().filter(|_| health.retry_at().is_some()) else { continue };
             if !methods.is_empty() {
@@ -191,10 +191,8 @@ impl Runner {
         let (told, blame) = match source {
             Source::Drafted(method) => (self.machine.accept(slot(index), accepted), self.trouble.blame(method)),
             // A model that was shown a draft of somebody else must know what of it stays.
-            Source::Custom(_) if self.follows(index) => {
-                (self.machine.accept_foreign(slot(index), accepted), Blame::Model)
-            }
-            Source::Custom(_) | Source::Target => return,
+            Source::Own(_) if self.follows(index) => (self.machine.accept_foreign(slot(index), accepted), Blame::Model),
+            Source::Own(_) | Source::Target => return,
         };
         match told {
             Ok(()) if matches!(source, Source::Drafted(_)) => self.trouble.health(blame).worked(),

@@ -67,7 +67,7 @@ impl Speculation {
 impl Speculation {
     /// Who drafts, in the order in which they are asked.
     pub(crate) fn drafters(&self) -> String {
-        let own = (0..self.own_drafters).map(|number| Source::Custom(number).to_string());
+        let own = (0..self.own_drafters).map(|number| Source::Own(number).to_string());
         own.chain(self.effective.iter().map(Method::to_string)).collect::<Vec<_>>().join(",")
     }
 }
@@ -91,7 +91,7 @@ pub enum Source {
     Drafted(Method),
     /// Drafted by the engine's own drafter with this number, in the order in which they were added, and accepted by the
     /// target.
-    Custom(u8),
+    Own(u8),
 }
 
 impl Source {
@@ -102,12 +102,12 @@ impl Source {
 }
 
 impl fmt::Display for Source {
-    /// `target`, the name of the method, or `custom-` and the number.
+    /// `target`, the name of the method, or `own-` and the number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Target => f.pad("target"),
             Self::Drafted(method) => f.pad(method.name()),
-            Self::Custom(number) => f.pad(&format!("custom-{number}")),
+            Self::Own(number) => f.pad(&format!("own-{number}")),
         }
     }
 }

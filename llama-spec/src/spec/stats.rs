@@ -207,7 +207,7 @@ mod tests {
     use proptest::prelude::*;
 
     const SOURCES: [Source; 3] =
-        [Source::Drafted(Method::NgramMod), Source::Drafted(Method::DraftSimple), Source::Custom(1)];
+        [Source::Drafted(Method::NgramMod), Source::Drafted(Method::DraftSimple), Source::Own(1)];
 
     proptest! {
         /// However the rounds fall, the numbers fit together, and adding parts gives the whole.

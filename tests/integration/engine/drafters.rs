@@ -46,7 +46,7 @@ fn right_wrong_and_random_drafts_on_every_target() {
                     let expected = &expected[(number + length as usize) % requests.len()];
                     assert_same(got, expected, &about);
                     let own =
-                        |source: &Source| matches!(source, Source::Target) || *source == Source::Custom(number as u8);
+                        |source: &Source| matches!(source, Source::Target) || *source == Source::Own(number as u8);
                     assert!(got.sources.iter().all(own), "{about:?}");
                     if let Some(script) = SCRIPTS.get(number).filter(|_| expected.tokens.len() == TOKENS as usize) {
                         let stats = &got.stats;

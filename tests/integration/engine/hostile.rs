@@ -432,7 +432,7 @@ fn a_drafter_that_breaks_stands_in_nobodys_way() {
     let output = alone(&engine, greedy("abc", 30));
     assert_eq!(ids(&output), oracle(&Llama::target(1), engine.model(), "abc", 30));
     let asked: Vec<_> = output.stats.per_source().map(|(source, drafted, _)| (source, drafted > 0)).collect();
-    assert_eq!(asked, [(Source::Custom(1), true)]);
+    assert_eq!(asked, [(Source::Own(1), true)]);
     let engine = builder("target", 1).drafter(|| Breaks).build().unwrap();
     assert_eq!(alone(&engine, greedy("abc", 30)).tokens, output.tokens);
 }

@@ -143,7 +143,7 @@ impl EngineBuilder {
         setup.config = Some(config.clone());
         setup.context = self.context.clone();
         setup.draft_context = self.draft_context.clone();
-        setup.customs = self.own.clone();
+        setup.own = self.own.clone();
         #[cfg(test)]
         {
             (setup.faults, setup.clock) = (self.faults.clone(), self.clock.clone());

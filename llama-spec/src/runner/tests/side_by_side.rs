@@ -1,7 +1,7 @@
 //! Texts in one round of which not all want the same drafters, and rounds that are too large for one batch.
 
 use super::support::{Asked, CHAIN, EAGLE3, Injected, Kind, MTP, PLAIN, RECURRENT, SIMPLE, Table, When};
-use crate::runner::{Call, Custom, Fault, Faults};
+use crate::runner::{Call, Fault, Faults, OwnDrafter};
 use crate::spec::{Draft, Drafter, Factory, Method, Methods, Source};
 use crate::token::Token;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,12 +34,12 @@ fn an_own_drafter_and_a_model_take_turns() {
     for kind in [SIMPLE, MTP, EAGLE3, RECURRENT] {
         let own = move || Half { text: Vec::new(), kind };
         // It is known when the contexts are made, since it drafts more than the model.
-        let mut table = Table::with(kind, 3, &Faults::default(), |setup| setup.customs.push(Factory::new(own, false)));
+        let mut table = Table::with(kind, 3, &Faults::default(), |setup| setup.own.push(Factory::new(own, false)));
         for (number, text) in ["The quick brown fox", "abc", "Another text", "0123"].into_iter().enumerate() {
             let prompt = kind.tokens(text);
             let mut job = table.job(prompt.clone(), 60);
             if number % 2 == 0 {
-                job.drafting.customs.push(Custom::new(0, &table.runner.customs()[0]));
+                job.drafting.own.push(OwnDrafter::new(0, &table.runner.own()[0]));
                 if number == 0 {
                     job.drafting.methods = Methods::NONE;
                 }
@@ -59,8 +59,7 @@ fn an_own_drafter_and_a_model_take_turns() {
                 .map(|(_, drafted, accepted)| (drafted, accepted))
         };
         assert!(
-            by(|source| matches!(source, Source::Custom(0)))
-                .any(|(drafted, accepted)| 0 < accepted && accepted < drafted)
+            by(|source| matches!(source, Source::Own(0))).any(|(drafted, accepted)| 0 < accepted && accepted < drafted)
         );
         assert!(by(|source| matches!(source, Source::Drafted(_))).any(|(_, accepted)| accepted > 0), "{}", kind.name);
     }

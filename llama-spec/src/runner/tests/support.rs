@@ -269,7 +269,7 @@ impl Table {
         let (sender, events) = async_channel::unbounded();
         let answer = Answer::new(sender, Some(count as u32), &[]);
         let methods = Methods::of(&self.runner.config().methods);
-        let drafting = Drafting { methods, limit: 6, customs: Vec::new() };
+        let drafting = Drafting { methods, limit: 6, own: Vec::new() };
         let mut job = Job::new(self.asked.len() as u64, prompt, sampler, answer, drafting);
         job.priority = Priority::Normal;
         job.request = Some(Arc::new(Request::prompt("")));
