@@ -30,6 +30,8 @@ pub(crate) fn soak(options: &Options, origin: Origin) -> Result<()> {
             "runner::tests::soak::soak_long",
         ])
         .env("LLAMA_SPEC_SOAK_MINUTES", options.minutes.to_string())
+        // The injected panics would have their backtraces resolved, and what is read for that stays in memory.
+        .env("RUST_BACKTRACE", "0")
         .envs(&tools::native(origin)?);
     if let Some(seed) = options.seed {
         test = test.env("LLAMA_SPEC_SOAK_SEED", seed.to_string());
