@@ -125,6 +125,13 @@ impl Job {
         }
     }
 
+    /// Notes that a step since `start` was, if it has tokens, one of generating.
+    pub(super) fn note_step(&mut self, start: Instant) {
+        if self.times.last_token.is_some() {
+            self.stats.generation += start.elapsed();
+        }
+    }
+
     /// Notes that `count` tokens came.
     pub(super) fn note_tokens(&mut self, count: usize, now: Instant, total: &mut Stats) {
         match self.times.last_token.replace(now) {

@@ -74,6 +74,8 @@ pub(crate) struct Runner {
     turn: usize,
     /// Counts the texts that were started.
     clock: u64,
+    /// When the step that runs began.
+    step_start: Option<Instant>,
     buffers: Buffers,
     /// The numbers of all texts, each step counted once.
     total: Stats,
@@ -238,16 +240,20 @@ impl Runner {
     /// When the contexts broke down; the jobs are still there.
     pub(crate) fn step(&mut self) -> Result<(), Broken> {
         let start = Instant::now();
+        self.step_start = Some(start);
+        let result = self.work(start);
+        // Whoever left in mid-step has the time of it by now.
+        self.step_start = None;
+        for seat in &mut self.slots {
+            seat.job.iter_mut().for_each(|job| job.note_step(start));
+        }
+        result
+    }
+
+    fn work(&mut self, start: Instant) -> Result<(), Broken> {
         self.end_unwanted(start);
         self.prefill()?;
-        self.round()?;
-        let elapsed = start.elapsed();
-        for seat in &mut self.slots {
-            if let Some(job) = seat.job.as_mut().filter(|job| job.times.last_token.is_some()) {
-                job.stats.generation += elapsed;
-            }
-        }
-        Ok(())
+        self.round()
     }
 
     /// Ends the texts that nobody waits for any more.
@@ -315,6 +321,7 @@ impl Runner {
     /// Takes the job out of a slot. What is computed of its text stays there for the next one.
     fn leave(&mut self, index: usize) -> Option<Job> {
         let mut job = self.slots[index].job.take()?;
+        self.step_start.into_iter().for_each(|start| job.note_step(start));
         let seat = &mut self.slots[index];
         seat.all.add(&job.stats);
         seat.last = job.stats.clone();

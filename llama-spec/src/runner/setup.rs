@@ -74,6 +74,7 @@ impl Setup {
             crowded: false,
             turn: 0,
             clock: 0,
+            step_start: None,
             buffers: Buffers::default(),
             total: Stats::default(),
             counts: Counts::default(),

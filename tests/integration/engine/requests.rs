@@ -33,6 +33,18 @@ fn texts_side_by_side_are_those_of_the_target() {
 }
 
 #[test]
+fn the_last_round_of_a_text_is_part_of_its_time() {
+    let engine = speculative(2);
+    // A text of one round, and texts of some.
+    for tokens in [1, 2, 30] {
+        let output = engine.generate(Request::prompt("abc").greedy().max_tokens(tokens)).unwrap().output().unwrap();
+        let stats = output.stats;
+        let parts = stats.draft + stats.verify + stats.sample + stats.rollback;
+        assert!(!stats.verify.is_zero() && parts <= stats.generation, "{tokens} tokens: {stats:?}");
+    }
+}
+
+#[test]
 fn a_request_chooses_who_drafts() {
     let engine = speculative(2);
     let run = |request: Request| engine.generate(request.greedy().max_tokens(60)).unwrap().output().unwrap();
