@@ -21,6 +21,7 @@ pub mod probe;
 mod runner;
 pub mod sample;
 pub mod spec;
+pub mod supervise;
 pub mod text;
 mod token;
 pub mod vocab;

@@ -17,6 +17,7 @@ use crate::options::{GpuLayers, SplitMode};
 use crate::probe::{Probe, ProbeReport};
 use crate::runner::Runner;
 use crate::spec::{Drafter, Factory, SpecConfig};
+use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
@@ -127,7 +128,7 @@ impl std::fmt::Debug for Progress {
 }
 
 /// What is being loaded, and how much of it is, 0 to 1.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Loading {
     /// The target.
