@@ -12,5 +12,6 @@ pub mod output;
 pub mod progress;
 pub mod prompt;
 pub mod report;
+pub mod server;
 
 pub use failure::{Failure, start};

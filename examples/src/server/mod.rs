@@ -1,0 +1,1 @@
+//! The server: an HTTP interface like OpenAI's and llama-server's over a supervised engine.
