@@ -78,7 +78,7 @@ impl ModelSource {
 #[non_exhaustive]
 pub enum VerifyRows {
     /// As many as give the logits of single tokens, or differ from them by no more than rounding, as the
-    /// [probe](crate::probe) measured it. Where it did not, 16 for quantized weights; kernels for others do not change.
+    /// [probe](crate::probe) measured it. Where it had no time for so many, 16 for quantized weights; kernels for others do not change.
     #[default]
     Exact,
     /// So many, whatever that does to near-ties.
@@ -376,15 +376,20 @@ fn is_about_speculation(error: &Error) -> bool {
 
 /// Keeps the batches of the rounds below the number of rows from which logits are others.
 fn set_rows(runner: &mut Runner, rows: VerifyRows, report: Option<&ProbeReport>) {
+    let measured = report.and_then(|report| Some((report.exact_rows? as usize, report.step().is_some())));
     let quantized = runner.model().file().is_quantized();
-    let exact = report.and_then(|report| Some((report.exact_rows? as usize, report.step().is_some())));
-    runner.set_rows(match (rows, exact) {
+    runner.set_rows(most_rows(rows, measured, quantized));
+}
+
+/// The most rows of a round, where so many were measured to be exact, with or without a step behind them.
+fn most_rows(rows: VerifyRows, measured: Option<(usize, bool)>, quantized: bool) -> usize {
+    match (rows, measured) {
         (VerifyRows::AtMost(rows), _) => rows as usize,
-        // Kernels for plain weights have no step behind those that were tried.
-        (VerifyRows::Exact, Some((_, false))) if !quantized => usize::MAX,
-        (VerifyRows::Exact, Some((exact, _))) => exact,
+        (VerifyRows::Exact, Some((exact, true))) => exact,
+        // There was no time for more, which says nothing about them.
+        (VerifyRows::Exact, Some((exact, false))) => exact.max(unmeasured_rows(quantized)),
         (VerifyRows::Exact, None) => unmeasured_rows(quantized),
-    });
+    }
 }
 
 /// The rows that are taken to be exact where that was not measured: kernels for plain weights differ by rounding only, those
@@ -412,4 +417,18 @@ fn start(runner: Runner, report: Option<ProbeReport>, queue: usize) -> Result<En
     let thread = thread.spawn(move || Worker { runner, shared: &theirs, plain_token }.run());
     let thread = thread.map_err(|error| Error::Context { failure: Failure::new(format!("no thread: {error}")) })?;
     Ok(Engine { shared, thread: Some(thread), model, config, own, shape, report, ids: AtomicU64::new(1) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_step_that_was_seen_limits_the_rows() {
+        let exact = |measured, quantized| most_rows(VerifyRows::Exact, measured, quantized);
+        assert_eq!((exact(Some((9, true)), true), exact(Some((48, true)), true)), (9, 48));
+        assert_eq!((exact(Some((2, false)), true), exact(Some((64, false)), true), exact(None, true)), (16, 64, 16));
+        assert_eq!((exact(Some((2, false)), false), exact(Some((2, true)), false)), (usize::MAX, 2));
+        assert_eq!(most_rows(VerifyRows::AtMost(7), Some((2, true)), true), 7);
+    }
 }

@@ -7,6 +7,7 @@
 mod builder;
 pub(crate) mod health;
 mod metrics;
+mod midway;
 mod queue;
 mod request;
 mod response;
@@ -18,6 +19,7 @@ mod worker;
 #[cfg(test)]
 pub(crate) use builder::tried;
 pub use builder::{EngineBuilder, Loading, ModelSource, VerifyRows};
+pub use midway::Midway;
 pub use queue::Priority;
 pub use request::{Drafters, Prompt, Request, RequestDrafting};
 pub use response::{Canceller, Output, Response};
@@ -77,6 +79,17 @@ struct Shape {
     slots: u32,
     context: u32,
     rows: u32,
+}
+
+/// How a text begins.
+#[derive(Clone, Copy)]
+enum Origin<'a> {
+    /// With its prompt; which answer to it.
+    New { answer: u32 },
+    /// Where it was saved.
+    Saved(&'a SavedState),
+    /// Where its tokens end.
+    Midway(&'a Midway),
 }
 
 impl Engine {
@@ -206,7 +219,8 @@ impl Engine {
     /// [`Error::State`] when it was saved with other models or does not fit this engine; else as [`Engine::generate`].
     pub fn resume(&self, state: &SavedState) -> Result<Response> {
         let request = state.request();
-        let (job, response) = self.prepare(request, 0, state.prompt().to_vec(), Some(state))?;
+        let (mut job, response) = self.prepare(request, state.prompt().to_vec(), Origin::Saved(state))?;
+        state.fill(&mut job);
         self.shared.submit(job, request.priority)?;
         Ok(response)
     }
@@ -222,28 +236,25 @@ impl Engine {
 
     fn job(&self, request: &Request, answer: u32) -> Result<(Job, Response)> {
         let prompt = request.prompt_tokens(self.model.vocab())?;
-        self.prepare(request, answer, prompt, None)
+        self.prepare(request, prompt, Origin::New { answer })
     }
 
     /// Everything that can be refused is refused here, on the thread of whoever asks.
-    fn prepare(
-        &self,
-        request: &Request,
-        answer: u32,
-        prompt: Vec<Token>,
-        state: Option<&SavedState>,
-    ) -> Result<(Job, Response)> {
+    fn prepare(&self, request: &Request, prompt: Vec<Token>, origin: Origin<'_>) -> Result<(Job, Response)> {
         self.shared.check()?;
         request.validate()?;
-        if let Some(state) = state {
-            state.check(&self.model, self.shape.context)?;
+        match origin {
+            Origin::New { .. } => {}
+            Origin::Saved(state) => state.check(&self.model, self.shape.context)?,
+            Origin::Midway(midway) => midway.check(self, request.context_full)?,
         }
         check_prompt(self.model.vocab(), &prompt, self.shape.context)?;
         let (methods, own) = request.allowed(&self.config, self.own.len())?;
         let limit = request.drafting.draft_max.unwrap_or(u32::MAX).min(self.config.draft_max) as usize;
-        let sampler = match state {
-            Some(state) => state.sampler(&self.model)?,
-            None => {
+        let sampler = match origin {
+            Origin::Saved(state) => state.sampler(&self.model)?,
+            Origin::Midway(midway) => midway.sampler(self, &request.options.sampler)?,
+            Origin::New { answer } => {
                 let mut sampler = Sampler::new(&self.model, &request.options.sampler.for_answer(answer))?;
                 prompt.iter().try_for_each(|token| sampler.accept_prompt(*token))?;
                 sampler
@@ -259,7 +270,8 @@ impl Engine {
         let (sender, events) = async_channel::unbounded();
         let reply = Answer::new(sender, request.options.max_tokens, &request.options.stop)
             .with_visible(request.options.visible.clone())
-            .with_logprobs(request.logprobs);
+            .with_logprobs(request.logprobs)
+            .with_checkpoints(request.checkpoints);
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
         let mut job = Job::new(id, prompt.clone(), sampler, reply, Drafting { methods, limit, own });
         job.context_full = request.context_full;
@@ -267,9 +279,6 @@ impl Engine {
         job.deadline = request.deadline.and_then(|time| Instant::now().checked_add(time));
         job.request = Some(Arc::new(request.clone()));
         job.span = tracing::debug_span!("request", id, prompt = prompt.len());
-        if let Some(state) = state {
-            state.fill(&mut job);
-        }
         let response = Response::new(id, prompt, events, Arc::clone(&job.cancelled), Arc::clone(&self.shared));
         Ok((job, response))
     }

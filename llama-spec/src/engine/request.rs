@@ -46,6 +46,10 @@ pub struct Request {
     pub logprobs: Option<u32>,
     /// What happens when prompt and answer fill the context.
     pub context_full: ContextFull,
+    /// Report after the tokens of each round where the sampler stands ([`Event::Checkpoint`](crate::Event::Checkpoint)), so that
+    /// the text can go on from there in another process. Default: no.
+    #[serde(default)]
+    pub checkpoints: bool,
 }
 
 /// A text to continue.
@@ -124,6 +128,7 @@ impl Request {
             deadline: None,
             logprobs: None,
             context_full: ContextFull::default(),
+            checkpoints: false,
         }
     }
 
@@ -195,6 +200,12 @@ impl Request {
     /// What happens when prompt and answer fill the context.
     pub fn context_full(mut self, policy: ContextFull) -> Self {
         self.context_full = policy;
+        self
+    }
+
+    /// Reports where the sampler stands after each round.
+    pub fn checkpoints(mut self, checkpoints: bool) -> Self {
+        self.checkpoints = checkpoints;
         self
     }
 

@@ -182,7 +182,7 @@ impl SavedState {
         job.tokens.clone_from(&self.head.tokens);
         job.generated.clone_from(&self.head.generated);
         job.stats = self.head.stats.clone();
-        job.answer.replay(job.sampler.model().vocab(), &self.head.generated);
+        let _ = job.answer.replay(job.sampler.model().vocab(), &self.head.generated);
         job.restore = Some(self.memory.clone());
     }
 }

@@ -36,6 +36,10 @@ pub struct EngineStats {
     pub decodes: u64,
     /// Slots in these batches, added up: by `decodes`, how many slots share a batch on average.
     pub decoded_slots: u64,
+    /// Steps of the engine: each computes a piece of a prompt, a round, or both. It stands still when the engine is idle, or hangs.
+    pub steps: u64,
+    /// The longest of these steps.
+    pub longest_step: Duration,
     /// Times requests waited to be started.
     pub queue_times: Histogram,
     /// Times from a request to its first token, the wait included.

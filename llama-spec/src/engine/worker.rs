@@ -400,6 +400,8 @@ fn snapshot(runner: &Runner, plain_token: Option<Duration>) -> EngineStats {
         preempted: counts.preempted,
         decodes: counts.decodes,
         decoded_slots: counts.decoded_slots,
+        steps: counts.steps,
+        longest_step: counts.longest_step,
         queue_times: counts.queue_times.clone(),
         times_to_first_token: counts.times_to_first_token.clone(),
         plain_token,

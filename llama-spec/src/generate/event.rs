@@ -1,6 +1,6 @@
 //! What a generation reports.
 
-use crate::sample::Logprobs;
+use crate::sample::{Logprobs, SamplerState};
 use crate::spec::{Source, Stats};
 use crate::token::Token;
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,9 @@ pub enum Event {
         /// How probable the target found it, if that was asked for.
         logprobs: Option<Logprobs>,
     },
+    /// All tokens of a round were reported, if that was asked for ([`Request::checkpoints`](field@crate::Request::checkpoints)):
+    /// where the sampler stands now. Nothing when it cannot be saved; see [`Sampler::save`](crate::Sampler::save).
+    Checkpoint(Option<Box<SamplerState>>),
     /// The context was full and its older part was dropped, as [`ContextFull::Shift`] says.
     Shifted {
         /// Tokens dropped.
@@ -49,7 +52,7 @@ impl Event {
     /// The text of this step, often empty. Together these are the answer.
     pub fn text(&self) -> &str {
         match self {
-            Self::Prefill { .. } | Self::Shifted { .. } => "",
+            Self::Prefill { .. } | Self::Checkpoint(_) | Self::Shifted { .. } => "",
             Self::Token { text, .. } | Self::Finished { text, .. } => text,
         }
     }

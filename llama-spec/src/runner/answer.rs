@@ -3,7 +3,7 @@
 use super::stop::StopFinder;
 use crate::error::{Error, Result};
 use crate::generate::{Event, StopReason};
-use crate::sample::Logprobs;
+use crate::sample::{Logprobs, Sampler};
 use crate::spec::{Source, Stats};
 use crate::text::Utf8Stream;
 use crate::token::Token;
@@ -23,6 +23,8 @@ pub(crate) struct Answer {
     visible: Vec<Token>,
     /// How many of the most probable tokens are reported with each; none for no logprobs at all.
     logprobs: Option<usize>,
+    /// Whether it is reported where the sampler stands.
+    checkpoints: bool,
 }
 
 impl Answer {
@@ -35,6 +37,7 @@ impl Answer {
             stops: StopFinder::new(stop),
             visible: Vec::new(),
             logprobs: None,
+            checkpoints: false,
         }
     }
 
@@ -45,6 +48,11 @@ impl Answer {
 
     pub(crate) fn with_logprobs(mut self, top: Option<u32>) -> Self {
         self.logprobs = top.map(|top| top as usize);
+        self
+    }
+
+    pub(crate) fn with_checkpoints(mut self, checkpoints: bool) -> Self {
+        self.checkpoints = checkpoints;
         self
     }
 
@@ -73,6 +81,13 @@ impl Answer {
         let _ = self.events.try_send(Ok(event));
     }
 
+    /// Reports where the sampler stands after the tokens of a round.
+    pub(super) fn checkpoint(&self, sampler: &Sampler) {
+        if self.checkpoints {
+            self.report(Event::Checkpoint(sampler.save().ok().map(Box::new)));
+        }
+    }
+
     /// Reports a token; gives the reason if the text ends with it, or before it.
     pub(super) fn push(
         &mut self,
@@ -93,11 +108,9 @@ impl Answer {
         }
     }
 
-    /// Takes tokens in that were reported before, elsewhere.
-    pub(crate) fn replay(&mut self, vocab: Vocab<'_>, tokens: &[Token]) {
-        for token in tokens {
-            let _ = self.text(vocab, *token);
-        }
+    /// Takes tokens in that were reported before, elsewhere. Whether there is a stop string in them.
+    pub(crate) fn replay(&mut self, vocab: Vocab<'_>, tokens: &[Token]) -> bool {
+        tokens.iter().any(|token| self.text(vocab, *token).1)
     }
 
     /// The text that a token completes, and whether that ends with a stop string.

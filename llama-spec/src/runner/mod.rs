@@ -45,7 +45,7 @@ use crate::model::Model;
 use crate::spec::{Factory, Histogram, SpecConfig, Speculation, Stats};
 use crate::token::{Slot, Token};
 use round::Buffers;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use trouble::Trouble;
 
 /// The contexts broke down: nothing can be computed until they are cleared or made anew.
@@ -100,6 +100,9 @@ pub(crate) struct Counts {
     /// Rounds, and the slots in them.
     pub(crate) decodes: u64,
     pub(crate) decoded_slots: u64,
+    /// Steps, and the longest of them.
+    pub(crate) steps: u64,
+    pub(crate) longest_step: Duration,
     pub(crate) queue_times: Histogram,
     pub(crate) times_to_first_token: Histogram,
 }
@@ -244,6 +247,8 @@ impl Runner {
         let result = self.work(start);
         // Whoever left in mid-step has the time of it by now.
         self.step_start = None;
+        self.counts.steps += 1;
+        self.counts.longest_step = self.counts.longest_step.max(start.elapsed());
         for seat in &mut self.slots {
             seat.job.iter_mut().for_each(|job| job.note_step(start));
         }

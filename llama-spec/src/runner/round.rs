@@ -421,6 +421,9 @@ impl Runner {
                 counts.times_to_first_token.record(now - job.times.submitted);
             }
             job.note_tokens(count, now, total);
+            if reason.is_none() {
+                job.answer.checkpoint(&job.sampler);
+            }
         }
         reason
     }

@@ -8,9 +8,10 @@ use super::status::Info;
 use super::task::{Problem, Question, Reply, Task, Update};
 use crate::engine::{EngineStats, Loading};
 use crate::sample::SamplerState;
-use crate::token::Token;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+
+pub(crate) use crate::engine::Midway;
 
 /// The version of these messages.
 pub(crate) const VERSION: u32 = 1;
@@ -51,18 +52,6 @@ pub(crate) enum Standing {
     Ended,
     /// It was under way.
     Begun(Box<Midway>),
-}
-
-/// How far an answer had come.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Midway {
-    pub(crate) prompt: Vec<Token>,
-    /// The tokens that were delivered.
-    pub(crate) generated: Vec<Token>,
-    /// Tokens that were dropped from the context, all shifts together.
-    pub(crate) dropped: usize,
-    /// Where the sampler stood after the last of them; nothing where it cannot be saved.
-    pub(crate) sampler: Option<SamplerState>,
 }
 
 /// What a worker says.

@@ -10,6 +10,7 @@ mod isolation;
 mod lengths;
 mod lossless;
 mod memories;
+mod midway;
 #[allow(dead_code, reason = "shared with tests that need other parts of it")]
 #[path = "../methods/pairs.rs"]
 mod pairs;
