@@ -83,7 +83,7 @@ impl Step {
             }
             Self::Bindings => bindings::bindings(true),
             Self::Script => script_length(),
-            Self::Tests => tests(&with_model(origin)?),
+            Self::Tests => tests(&with_clients(with_model(origin)?)),
             Self::Doctests => Run::cargo().args(["test", "--workspace", "--doc"]).envs(&with_model(origin)?).run(),
         }
     }
@@ -102,6 +102,15 @@ fn with_model(origin: Origin) -> Result<Variables> {
         Err(why) => warn(format!("{why:#}\nThe tests that need the model will fail")),
     }
     Ok(variables)
+}
+
+/// What the tests of the server need besides.
+fn with_clients(mut variables: Variables) -> Variables {
+    match tools::openai() {
+        Ok(folder) => variables.push((tools::OPENAI_VARIABLE.into(), folder.into())),
+        Err(why) => warn(format!("{why:#}\nThe test of the server with the Python package `openai` will fail")),
+    }
+    variables
 }
 
 fn tests(variables: &Variables) -> Result<()> {

@@ -11,6 +11,10 @@ const CMAKE_PACKAGE: &str = "cmake==4.4.5";
 const NINJA_PACKAGE: &str = "ninja==1.13.2";
 /// The bindings depend on the version, so the system's libclang is never used.
 const LIBCLANG_PACKAGE: &str = "libclang==18.1.1";
+/// The client that most programs for servers like ours use; tests use the server through it.
+const OPENAI_PACKAGE: &str = "openai==3.57.0";
+/// Tells tests where that is.
+pub(crate) const OPENAI_VARIABLE: &str = "LLAMA_SPEC_TEST_OPENAI";
 
 /// Where missing tools may come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,8 +71,17 @@ pub(crate) fn libclang() -> Result<Variables> {
     Ok(variables)
 }
 
-/// Installs packages below `target/tools/NAME`, once, and returns that folder.
+/// The Python package `openai` with all it needs; gets it if it is not in `target/tools` yet.
+pub(crate) fn openai() -> Result<PathBuf> {
+    pip_get("openai", &[OPENAI_PACKAGE], &[])
+}
+
+/// Installs packages below `target/tools/NAME`, without what they depend on, once, and returns that folder.
 pub(crate) fn pip_install(name: &str, packages: &[&str]) -> Result<PathBuf> {
+    pip_get(name, packages, &["--no-deps"])
+}
+
+fn pip_get(name: &str, packages: &[&str], options: &[&str]) -> Result<PathBuf> {
     let folder = target("tools").join(name);
     let stamp = folder.join("installed.txt");
     let wanted = packages.join("\n");
@@ -80,7 +93,9 @@ pub(crate) fn pip_install(name: &str, packages: &[&str]) -> Result<PathBuf> {
     remove(&partial)?;
     create_dir(&target("tools"))?;
     python()?
-        .args(["-m", "pip", "install", "--no-deps", "--only-binary", ":all:", "--target"])
+        .args(["-m", "pip", "install", "--quiet", "--only-binary", ":all:"])
+        .args(options)
+        .arg("--target")
         .arg(&partial)
         .args(packages)
         .cure("is the network reachable?")
