@@ -1,7 +1,8 @@
 //! Messages between a worker and who started it, in streams that others write to as well.
 //!
-//! A frame is a marker with the nonce of the worker, the length of what follows as four bytes, least first, and JSON. The
-//! marker cannot be in anything that was written without knowing the nonce.
+//! A frame is a marker with the nonce of the worker, the length of what follows as four bytes, least first, and the message: JSON
+//! for most jobs, whatever both sides agree on for those that go on talking. The marker cannot be in anything that was written
+//! without knowing the nonce.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -35,12 +36,12 @@ pub(super) enum Reply {
 
 /// A value that was not there before, made for one worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Nonce(String);
+pub(crate) struct Nonce(String);
 
 impl Nonce {
     const DIGITS: usize = 32;
 
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // The standard library seeds each of these at random.
         let random = || RandomState::new().build_hasher().finish();
         Self(format!("{:016x}{:016x}", random(), random()))
@@ -52,7 +53,7 @@ impl Nonce {
         is_one.then(|| Self(text.to_owned()))
     }
 
-    pub(super) fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 
@@ -61,18 +62,25 @@ impl Nonce {
     }
 }
 
-/// The message as a frame.
+/// The message as a frame of JSON.
 ///
 /// # Errors
 /// If it cannot be written as JSON or is too long.
 pub(super) fn encode(nonce: &Nonce, message: &impl Serialize) -> io::Result<Vec<u8>> {
-    let json = serde_json::to_vec(message)?;
-    if json.len() > LONGEST {
-        return Err(io::Error::other(format!("a message of {} bytes: at most {LONGEST} are allowed", json.len())));
+    wrap(nonce, &serde_json::to_vec(message)?)
+}
+
+/// A frame around these bytes.
+///
+/// # Errors
+/// If they are too many.
+pub(crate) fn wrap(nonce: &Nonce, message: &[u8]) -> io::Result<Vec<u8>> {
+    if message.len() > LONGEST {
+        return Err(io::Error::other(format!("a message of {} bytes: at most {LONGEST} are allowed", message.len())));
     }
     let mut frame = nonce.marker();
-    frame.extend_from_slice(&(json.len() as u32).to_le_bytes());
-    frame.extend_from_slice(&json);
+    frame.extend_from_slice(&(message.len() as u32).to_le_bytes());
+    frame.extend_from_slice(message);
     Ok(frame)
 }
 
@@ -97,43 +105,48 @@ pub(super) fn read(nonce: &Nonce, mut from: impl Read) -> io::Result<Option<Vec<
     Ok(Some(json))
 }
 
-/// Finds frames between noise. It keeps no more than a frame.
+/// Finds frames between noise, in a time that grows with the length of the stream alone. It keeps no more than a frame and
+/// what was pushed last.
 #[derive(Debug)]
-pub(super) struct Scanner {
+pub(crate) struct Scanner {
     marker: Vec<u8>,
-    /// What may be part of a frame.
+    /// What may be part of a frame, from `start` on.
     held: Vec<u8>,
+    start: usize,
 }
 
 impl Scanner {
-    pub(super) fn new(nonce: &Nonce) -> Self {
-        Self { marker: nonce.marker(), held: Vec::new() }
+    pub(crate) fn new(nonce: &Nonce) -> Self {
+        Self { marker: nonce.marker(), held: Vec::new(), start: 0 }
     }
 
     /// Takes more of the stream.
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        // Here and not with each frame: many short ones can come at once.
+        self.held.drain(..self.start);
+        self.start = 0;
         self.held.extend_from_slice(bytes);
     }
 
-    /// The JSON of the next frame that is complete.
-    pub(super) fn next_frame(&mut self) -> Option<Vec<u8>> {
+    /// The message of the next frame that is complete.
+    pub(crate) fn next_frame(&mut self) -> Option<Vec<u8>> {
         loop {
-            let Some(start) = find(&self.held, &self.marker) else {
+            let rest = &self.held[self.start..];
+            let Some(found) = find(rest, &self.marker) else {
                 // The end may be the beginning of a marker.
-                let noise = self.held.len().saturating_sub(self.marker.len() - 1);
-                self.held.drain(..noise);
+                self.start += rest.len().saturating_sub(self.marker.len() - 1);
                 return None;
             };
-            self.held.drain(..start);
-            let (length, json) = self.held[self.marker.len()..].split_first_chunk()?;
+            self.start += found;
+            let (length, message) = rest[found + self.marker.len()..].split_first_chunk()?;
             let length = u32::from_le_bytes(*length) as usize;
             if length > LONGEST {
-                self.held.drain(..self.marker.len());
+                self.start += self.marker.len();
                 continue;
             }
-            let json = json.get(..length)?.to_vec();
-            self.held.drain(..self.marker.len() + 4 + length);
-            return Some(json);
+            let message = message.get(..length)?.to_vec();
+            self.start += self.marker.len() + 4 + length;
+            return Some(message);
         }
     }
 }
@@ -181,6 +194,7 @@ mod tests {
                 }
             }
             prop_assert_eq!(found, parts.into_iter().map(|(_, message)| message).collect::<Vec<_>>());
+            scanner.push(&[]);
             prop_assert!(scanner.held.len() < scanner.marker.len());
         }
     }
@@ -203,6 +217,26 @@ mod tests {
         for length in 0..frame.len() {
             assert!(read(&nonce, &frame[..length]).is_err(), "{length}");
         }
+    }
+
+    /// Nothing is moved or searched again for each of many frames in one piece, or for each piece of one frame: with that, this
+    /// would take hours.
+    #[test]
+    fn long_streams_are_read() {
+        let nonce = Nonce::new();
+        let mut scanner = Scanner::new(&nonce);
+        let short = wrap(&nonce, b"!").unwrap();
+        scanner.push(&short.repeat(400_000));
+        assert_eq!((0..400_000).filter(|_| scanner.next_frame().as_deref() == Some(b"!")).count(), 400_000);
+        assert_eq!(scanner.next_frame(), None);
+        let long = wrap(&nonce, &vec![b'\n'; 32 << 20]).unwrap();
+        let mut found = Vec::new();
+        for piece in long.chunks(64) {
+            scanner.push(piece);
+            found.extend(scanner.next_frame());
+        }
+        assert!(found.len() == 1 && found[0].len() == 32 << 20);
+        assert!(wrap(&nonce, &vec![0; LONGEST + 1]).is_err());
     }
 
     #[test]

@@ -12,6 +12,8 @@ use std::time::Duration;
 pub(crate) enum Job {
     /// Load models, and try them.
     Probe(Value),
+    /// Keep an engine, and go on talking: [`worker::work`](super::worker::work) sees to it.
+    Serve,
     /// Answer what was said.
     Echo(Value),
     /// Abort. This and what follows is for tests.
@@ -37,6 +39,7 @@ impl Job {
     pub(crate) fn run(self) -> Result<Value, String> {
         let (handler, argument): (Handler, Value) = match self {
             Self::Probe(what) => (probe, what),
+            Self::Serve => (serve, Value::Null),
             Self::Echo(what) => (Ok, what),
             Self::Abort => (abort, Value::Null),
             Self::Exit(status) => (exit, status.into()),
@@ -52,6 +55,10 @@ fn probe(errand: Value) -> Result<Value, String> {
     let errand: Errand = serde_json::from_value(errand).map_err(|why| format!("no errand: {why}"))?;
     let report = errand.run().map_err(|why| why.to_string())?;
     serde_json::to_value(report).map_err(|why| why.to_string())
+}
+
+fn serve(_: Value) -> Result<Value, String> {
+    Err("an engine is not kept for one answer".into())
 }
 
 fn abort(_: Value) -> Result<Value, String> {

@@ -23,6 +23,7 @@ mod worker;
 
 pub use lost::Lost;
 
+pub(crate) use frame::{Nonce, Scanner, wrap};
 pub(crate) use jobs::Job;
 
 use std::env;

@@ -2,6 +2,7 @@
 
 use super::frame::{self, Nonce, Reply, Request};
 use super::{Job, VARIABLE};
+use crate::supervise;
 use std::any::Any;
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,33 +31,55 @@ pub(super) fn assignment() -> Option<Assignment> {
 
 /// Does the job, says how it went and ends the process.
 pub(super) fn work(Assignment { nonce, request }: Assignment) -> ! {
-    let begun = say(&nonce, &Reply::Begun);
-    // Without the thread the worker may outlive its parent, but it does its job.
-    drop(thread::Builder::new().name("llama-spec-parent".into()).spawn(end_with_parent));
-    let done = begun.and_then(|()| match catch_unwind(AssertUnwindSafe(|| answer(&request))) {
-        Ok(reply) => say(&nonce, &reply),
-        Err(panic) => {
-            // Once more as the last line: a backtrace may stand behind the message of the panic itself.
-            eprintln!("panicked: {}", message(panic.as_ref()));
-            process::exit(101)
-        }
-    });
+    let done = match read(&request) {
+        Ok(Job::Serve) => serve(&nonce),
+        Ok(job) => once(&nonce, job),
+        Err(why) => say(&nonce, &Reply::Failed(why)),
+    };
     process::exit(if done.is_ok() { 0 } else { 1 })
 }
 
-fn answer(request: &[u8]) -> Reply {
+/// The job, if it is of this version.
+fn read(request: &[u8]) -> Result<Job, String> {
     let ours = env!("CARGO_PKG_VERSION");
     let job = match serde_json::from_slice::<Request>(request) {
         Ok(request) if request.version != ours => {
-            return Reply::Failed(format!("the worker has llama-spec {ours}, not {}", request.version));
+            return Err(format!("the worker has llama-spec {ours}, not {}", request.version));
         }
         Ok(request) => serde_json::from_value::<Job>(request.job),
         Err(why) => Err(why),
     };
-    match job.map_err(|why| format!("not understood: {why}")).and_then(Job::run) {
-        Ok(answer) => Reply::Done(answer),
-        Err(why) => Reply::Failed(why),
+    job.map_err(|why| format!("not understood: {why}"))
+}
+
+/// A job with one answer.
+fn once(nonce: &Nonce, job: Job) -> io::Result<()> {
+    let begun = say(nonce, &Reply::Begun);
+    // Without the thread the worker may outlive its parent, but it does its job.
+    drop(thread::Builder::new().name("llama-spec-parent".into()).spawn(end_with_parent));
+    begun?;
+    match guarded(|| job.run()) {
+        Ok(answer) => say(nonce, &Reply::Done(answer)),
+        Err(why) => say(nonce, &Reply::Failed(why)),
     }
+}
+
+/// The job whose two sides go on talking, until it is told to stop.
+fn serve(nonce: &Nonce) -> io::Result<()> {
+    say(nonce, &Reply::Begun)?;
+    match guarded(|| supervise::serve(nonce, io::stdin().lock())) {
+        supervise::End::Stopped => Ok(()),
+        supervise::End::Gone => gone(),
+    }
+}
+
+/// Does something whose panic ends the process.
+fn guarded<T>(work: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        // Once more as the last line: a backtrace may stand behind the message of the panic itself.
+        eprintln!("panicked: {}", message(panic.as_ref()));
+        process::exit(101)
+    })
 }
 
 fn message(panic: &(dyn Any + Send)) -> &str {
@@ -82,6 +105,11 @@ fn say(nonce: &Nonce, reply: &Reply) -> io::Result<()> {
 fn end_with_parent() {
     let mut stdin = io::stdin().lock();
     while stdin.read(&mut [0; 64]).is_ok_and(|read| read > 0) {}
+    gone()
+}
+
+/// Ends this process, whose parent is gone.
+fn gone() -> ! {
     // Nobody is left to see how it ends, and code that runs at a usual exit could wait for the job that hangs.
-    process::abort();
+    process::abort()
 }

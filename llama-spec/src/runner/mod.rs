@@ -36,6 +36,7 @@ pub(crate) use fault::{Call, Fault, Faults};
 pub(crate) use job::{Drafting, Job, OwnDrafter, Restore};
 use machine::Machine;
 pub(crate) use setup::Setup;
+pub(crate) use stop::StopFinder;
 pub(crate) use trial::Alone;
 
 use crate::context::Context;

@@ -8,16 +8,39 @@ use super::status::Info;
 use super::task::{Problem, Question, Reply, Task, Update};
 use crate::engine::{EngineStats, Loading};
 use crate::sample::SamplerState;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::io;
 use std::time::Duration;
 
 pub(crate) use crate::engine::Midway;
+
+/// How deep a message may be nested. Values of JSON come from clients; each level takes some of the stack of who reads it.
+const DEEPEST: usize = 256;
 
 /// The version of these messages.
 pub(crate) const VERSION: u32 = 1;
 
 /// Which task a message is about.
 pub(crate) type TaskId = u64;
+
+/// A message as MessagePack.
+///
+/// # Errors
+/// None of these messages has something that cannot be written.
+pub(crate) fn encode(message: &impl Serialize) -> io::Result<Vec<u8>> {
+    rmp_serde::to_vec_named(message).map_err(io::Error::other)
+}
+
+/// The message that [`encode`] wrote.
+///
+/// # Errors
+/// If it is none, or nested too deep.
+pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> io::Result<T> {
+    let mut from = rmp_serde::Deserializer::from_read_ref(bytes);
+    from.set_max_depth(DEEPEST);
+    T::deserialize(&mut from).map_err(io::Error::other)
+}
 
 /// What a supervisor says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -111,4 +134,96 @@ pub(crate) enum RefusalKind {
     Setting,
     /// The engine did not work when it was tried, or a context could not be made: with less it may.
     Trial,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat::{ChatRequest, Continuation, Delta, Message, Role, Tool};
+    use crate::engine::Request;
+    use crate::generate::StopReason;
+    use crate::sample::{Grammar, SamplerOptions};
+    use crate::spec::{Method, Source, Speculation, Stats};
+    use crate::supervise::task::{Finish, TokenLogprob, TokenUpdate};
+    use crate::token::Token;
+    use serde_json::{Value, json};
+    use std::fmt::Debug;
+
+    fn survives<T: Serialize + DeserializeOwned + PartialEq + Debug>(message: T) {
+        let bytes = encode(&message).unwrap();
+        assert_eq!(decode::<T>(&bytes).unwrap(), message);
+        for cut in 0..bytes.len() {
+            assert!(decode::<T>(&bytes[..cut]).is_err(), "{cut} of {bytes:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_supervisor_says_is_read_back() {
+        let schema = json!({ "type": "object", "properties": { "a": { "enum": [1, -2.5, null, true, "x"] } } });
+        let mut said = Message::user("Hi");
+        said.role = Role::Other("narrator".into());
+        let chat = ChatRequest::new(vec![said, Message::assistant("Well")])
+            .tools(vec![Tool::new("now", "", schema.clone())])
+            .continue_final_message(Continuation::Auto)
+            .template_argument("level", 3);
+        let sampler = SamplerOptions::default().seed(7).grammar(Grammar::JsonSchema(schema));
+        let request = Request::prompt("").sampler(sampler).deadline(Duration::from_millis(1500)).logprobs(2);
+        let state = SamplerState {
+            seed: Some(7),
+            draws: u64::MAX,
+            rejection_steps: 0,
+            prompt: 1,
+            generated: 2,
+            reasoning_ended: vec![],
+        };
+        let midway = Midway {
+            prompt: vec![Token::new(1)],
+            generated: vec![Token::new(2), Token::new(-3)],
+            dropped: 0,
+            sampler: Some(state),
+        };
+        let standing = vec![Standing::Fresh, Standing::Ended, Standing::Begun(Box::new(midway))];
+        survives(ToWorker::Start { id: u64::MAX, task: Box::new(Task::chat(chat, request)), standing });
+        survives(ToWorker::Load { load: Box::new(Load::new("/a/model.gguf")), restarts: 2 });
+        survives(ToWorker::Stop);
+    }
+
+    #[test]
+    fn what_a_worker_says_is_read_back() {
+        let token = TokenUpdate {
+            token: Token::new(5),
+            bytes: vec![0xf0, 0x9f],
+            text: String::new(),
+            source: Source::Drafted(Method::DraftMtp),
+            // JSON could not tell this.
+            logprob: Some(TokenLogprob { logprob: f32::NEG_INFINITY, top: vec![(Token::new(6), vec![0xff], -0.25)] }),
+            deltas: vec![Delta::ToolCall { index: 0, id: None, name: Some("now".into()), arguments: "{".into() }],
+        };
+        survives(FromWorker::Update { id: 1, answer: 2, update: Update::Tokens(vec![token]), sampler: None });
+        let finish = Finish {
+            reason: StopReason::StopString,
+            stop: Some("\n".into()),
+            text: "\u{fffd}".into(),
+            deltas: vec![],
+            message: Some(Message::assistant("Hi")),
+            malformed: None,
+            stats: Box::new(Stats { queue: Duration::from_nanos(3), ..Stats::default() }),
+            speculation: Speculation { requested: vec![Method::NgramMod], ..Speculation::default() },
+        };
+        survives(FromWorker::Update { id: 1, answer: 2, update: Update::Finished(Box::new(finish)), sampler: None });
+        survives(FromWorker::Reply { id: 3, reply: Ok(Reply::Tokens(vec![(Token::new(1), vec![b'a'])])) });
+        survives(FromWorker::Progress(Loading::Draft(0.5)));
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        let mut value = Value::Null;
+        for _ in 0..2 * DEEPEST {
+            value = Value::Array(vec![value]);
+        }
+        let bytes = encode(&value).unwrap();
+        assert!(decode::<Value>(&bytes).is_err());
+        let fits = (0..120).fold(Value::Null, |value, _| json!({ "a": value }));
+        survives(fits);
+    }
 }
