@@ -1,9 +1,11 @@
 //! How an engine is made: models loaded, contexts and drafters made, and the thread started.
 
 mod attempt;
+mod shelf;
 
 #[cfg(test)]
 pub(crate) use attempt::tried;
+pub(crate) use shelf::{ModelShelf, Place};
 
 use super::worker::{Shared, Worker};
 use super::{Engine, Shape};
@@ -110,6 +112,7 @@ pub struct EngineBuilder {
     probe_budget: Duration,
     probe_cache: Option<PathBuf>,
     isolation: Option<Isolation>,
+    shelf: Option<ModelShelf>,
 }
 
 /// How long a probe may take unless something else is asked for.
@@ -162,6 +165,7 @@ impl EngineBuilder {
             probe_budget: PROBE_BUDGET,
             probe_cache: None,
             isolation: None,
+            shelf: None,
         }
     }
 
@@ -305,6 +309,12 @@ impl EngineBuilder {
     /// Called while models are loaded; `Break` cancels.
     pub fn on_progress(mut self, progress: impl FnMut(Loading) -> ControlFlow<()> + Send + 'static) -> Self {
         self.progress = Some(Progress(Arc::new(Mutex::new(progress))));
+        self
+    }
+
+    /// Models that are there are not loaded again, and those that are loaded are kept there.
+    pub(crate) fn shelf(mut self, shelf: ModelShelf) -> Self {
+        self.shelf = Some(shelf);
         self
     }
 

@@ -19,6 +19,7 @@ mod worker;
 #[cfg(test)]
 pub(crate) use builder::tried;
 pub use builder::{EngineBuilder, Loading, ModelSource, VerifyRows};
+pub(crate) use builder::{ModelShelf, Place};
 pub use midway::Midway;
 pub use queue::Priority;
 pub use request::{Drafters, Prompt, Request, RequestDrafting};

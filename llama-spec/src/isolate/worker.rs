@@ -2,7 +2,7 @@
 
 use super::frame::{self, Nonce, Reply, Request};
 use super::{Job, VARIABLE};
-use crate::supervise;
+use crate::supervise::service;
 use std::any::Any;
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -67,9 +67,9 @@ fn once(nonce: &Nonce, job: Job) -> io::Result<()> {
 /// The job whose two sides go on talking, until it is told to stop.
 fn serve(nonce: &Nonce) -> io::Result<()> {
     say(nonce, &Reply::Begun)?;
-    match guarded(|| supervise::serve(nonce, io::stdin().lock())) {
-        supervise::End::Stopped => Ok(()),
-        supervise::End::Gone => gone(),
+    match guarded(|| service::serve(nonce, io::stdin().lock(), io::stdout())) {
+        service::End::Stopped => Ok(()),
+        service::End::Gone => gone(),
     }
 }
 

@@ -10,12 +10,16 @@
 //! | [`task`] | what it is asked for, and what it answers |
 //! | [`status`] | what is known of it at any time, without asking it |
 
+mod hook;
 pub mod load;
+#[allow(dead_code, reason = "the other side follows")]
+pub(crate) mod service;
 pub mod status;
 pub mod task;
-#[allow(dead_code, reason = "the two sides follow")]
+#[allow(dead_code, reason = "the other side follows")]
 mod wire;
 
+pub use hook::hook;
 pub use load::Load;
 pub use status::{Info, State, Status};
 pub use task::{Problem, ProblemKind, Question, Reply, Task, Update};

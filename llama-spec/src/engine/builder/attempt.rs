@@ -1,6 +1,6 @@
 //! One attempt to make the runner of an engine with certain methods: load what is missing, make contexts and drafters, try them.
 
-use super::{EngineBuilder, Loading, ModelSource};
+use super::{EngineBuilder, Loading, ModelSource, Place};
 use crate::context::ContextOptions;
 use crate::error::{Error, Failure, Result};
 use crate::file::{Kind, ModelFile};
@@ -119,15 +119,24 @@ impl EngineBuilder {
             ModelSource::Loaded(model) => return Ok(model.clone()),
             ModelSource::File(file) => file,
         };
+        let place = Place::new(step, file, layers, self.split_mode);
+        let shelf = self.shelf.as_ref().zip(place);
+        if let Some(model) = shelf.as_ref().and_then(|(shelf, place)| shelf.find(place, mtp)) {
+            return Ok(model);
+        }
         let progress = self.progress.clone();
         let report = move |share| match progress.as_ref().map(|progress| progress.0.lock()) {
             Some(Ok(mut progress)) => progress(step(share)),
             _ => ControlFlow::Continue(()),
         };
-        // All of an assistant's layers are heads, and always loaded.
-        let mtp = mtp && file.kind() != Kind::Gemma4Assistant;
         let builder = Model::builder_of(file).gpu_layers(layers).split_mode(self.split_mode);
-        builder.mtp(mtp).on_progress(report).load()
+        // All of an assistant's layers are heads, and always loaded.
+        let heads = mtp && file.kind() != Kind::Gemma4Assistant;
+        let model = builder.mtp(heads).on_progress(report).load()?;
+        if let Some((shelf, place)) = shelf {
+            shelf.keep(place, mtp, &model);
+        }
+        Ok(model)
     }
 
     fn setup(&self, config: &SpecConfig) -> Result<Setup> {
