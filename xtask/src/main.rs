@@ -39,8 +39,8 @@ enum Command {
     Demo(demo::Options),
     /// Run every check: tests, formatting, clippy, documentation, bindings
     ///
-    /// Gets what is missing (CMake, libclang, and a small default model of 98 MB), runs all steps even if one fails,
-    /// and ends with a table of what came of each.
+    /// Gets what is missing (CMake, libclang, Chromium, and a small default model of 98 MB), runs all steps even if one
+    /// fails, and ends with a table of what came of each.
     Test {
         /// Run only this step (may be repeated)
         #[arg(long, value_name = "STEP")]

@@ -83,7 +83,7 @@ impl Step {
             }
             Self::Bindings => bindings::bindings(true),
             Self::Script => script_length(),
-            Self::Tests => tests(&with_clients(with_model(origin)?)),
+            Self::Tests => tests(&with_clients(with_model(origin)?, origin)),
             Self::Doctests => Run::cargo().args(["test", "--workspace", "--doc"]).envs(&with_model(origin)?).run(),
         }
     }
@@ -105,7 +105,10 @@ fn with_model(origin: Origin) -> Result<Variables> {
 }
 
 /// What the tests of the server need besides.
-fn with_clients(mut variables: Variables) -> Variables {
+fn with_clients(mut variables: Variables, origin: Origin) -> Variables {
+    if let Err(why) = tools::browser(origin) {
+        warn(format!("{why:#}\nThe tests of the server's page will fail"));
+    }
     match tools::openai() {
         Ok(folder) => variables.push((tools::OPENAI_VARIABLE.into(), folder.into())),
         Err(why) => warn(format!("{why:#}\nThe test of the server with the Python package `openai` will fail")),

@@ -1,7 +1,7 @@
 //! Finds the tools that building needs, and gets those that are missing.
 
 use crate::run::{Run, Variables, create_dir, prepended, remove, say, target, warn};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::path::{Path, PathBuf};
 
 /// llama.cpp with CUDA needs 3.18; everything else is content with less.
@@ -44,8 +44,12 @@ pub(crate) fn native(origin: Origin) -> Result<Variables> {
             "CMake {}.{} or newer is needed to build llama.cpp and is not here",
             CMAKE_AT_LEAST.0, CMAKE_AT_LEAST.1
         ));
-        if origin == Origin::System && system_install(&["cmake", "make"]) && cmake_on_path() {
-            return generator(variables);
+        if origin == Origin::System {
+            match system_install(&["cmake", "make"]) {
+                Ok(true) if cmake_on_path() => return generator(variables),
+                Ok(_) => {}
+                Err(why) => warn(format!("{why}; trying pip instead")),
+            }
         }
         installed = cmake_in(&pip_install("cmake", &[CMAKE_PACKAGE])?);
     }
@@ -74,6 +78,44 @@ pub(crate) fn libclang() -> Result<Variables> {
 /// The Python package `openai` with all it needs; gets it if it is not in `target/tools` yet.
 pub(crate) fn openai() -> Result<PathBuf> {
     pip_get("openai", &[OPENAI_PACKAGE], &[])
+}
+
+/// Sees to it that there is a browser that the tests of the server's page can drive, and installs it where we may.
+///
+/// # Errors
+/// With what to install, if the system's package manager cannot.
+pub(crate) fn browser(origin: Origin) -> Result<()> {
+    if browser_on_path() {
+        return Ok(());
+    }
+    say("the page of the server is tested in Chromium, which is not here");
+    let packages: &[&str] = match manager().map(|manager| manager.program) {
+        Some("apt-get") => &["chromium", "chromium-driver"],
+        Some("dnf") => &["chromium", "chromedriver"],
+        Some("apk") => &["chromium", "chromium-chromedriver"],
+        Some("pacman") => &["chromium"],
+        _ => &[],
+    };
+    if origin == Origin::System && !packages.is_empty() {
+        let installed = system_install(packages).context("Chromium cannot be installed")?;
+        ensure!(!installed || browser_on_path(), "Chromium was installed, and does not run");
+        if installed {
+            return Ok(());
+        }
+    }
+    bail!(
+        "Chromium and chromedriver are needed and not here: install them (chromium and chromium-driver on Debian), or \
+         name them in CHROMIUM and CHROMEDRIVER"
+    )
+}
+
+/// By the same names and variables as the tests.
+fn browser_on_path() -> bool {
+    let runs = |variable: &str, names: &[&str]| match std::env::var_os(variable) {
+        Some(program) => Run::new(program).arg("--version").succeeds(),
+        None => names.iter().any(|name| Run::new(name).arg("--version").succeeds()),
+    };
+    runs("CHROMIUM", &["chromium", "chromium-browser", "google-chrome"]) && runs("CHROMEDRIVER", &["chromedriver"])
 }
 
 /// Installs packages below `target/tools/NAME`, without what they depend on, once, and returns that folder.
@@ -207,15 +249,20 @@ const MANAGERS: [Manager; 5] = [
     Manager { program: "brew", refresh: &[], install: &["install"], needs_root: false },
 ];
 
-/// Whether the packages were installed; a refusal or a failure leaves pip to try.
-fn system_install(packages: &[&str]) -> bool {
-    let Some(manager) = MANAGERS.iter().find(|manager| Run::new(manager.program).arg("--version").succeeds()) else {
+/// The package manager of this system.
+fn manager() -> Option<&'static Manager> {
+    MANAGERS.iter().find(|manager| Run::new(manager.program).arg("--version").succeeds())
+}
+
+/// Whether the packages were installed; not where we may not, which is said.
+fn system_install(packages: &[&str]) -> Result<bool> {
+    let Some(manager) = manager() else {
         say("no package manager that we know is here");
-        return false;
+        return Ok(false);
     };
     let Some(prefix) = (if manager.needs_root { root_prefix() } else { Some(&[][..]) }) else {
         say(format!("{} needs root, which we are not, and `sudo -n` does not help", manager.program));
-        return false;
+        return Ok(false);
     };
     say(format!(
         "installing {} with {} (--pip-only would leave the system alone)",
@@ -227,12 +274,11 @@ fn system_install(packages: &[&str]) -> bool {
         let program = words.next().unwrap_or(manager.program);
         Run::new(program).args(words).args(arguments).args(packages).env("DEBIAN_FRONTEND", "noninteractive").run()
     };
-    let refreshed = if manager.refresh.is_empty() { Ok(()) } else { run(manager.refresh, &[]) };
-    let installed = refreshed.and_then(|()| run(manager.install, packages));
-    if let Err(why) = &installed {
-        warn(format!("{why}; trying pip instead"));
+    if !manager.refresh.is_empty() {
+        run(manager.refresh, &[])?;
     }
-    installed.is_ok()
+    run(manager.install, packages)?;
+    Ok(true)
 }
 
 /// What to put before a command to run it as root without being asked anything.
