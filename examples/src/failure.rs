@@ -117,7 +117,12 @@ fn with_advice(error: &llama_spec::Error) -> String {
 
 /// Reads the arguments, runs the program and ends it.
 pub fn start<A: Parser>(run: impl FnOnce(A) -> Result<(), Failure>) -> ExitCode {
-    let outcome = match A::try_parse() {
+    begin(A::try_parse(), run)
+}
+
+/// As [`start`], with arguments that were read already.
+pub fn begin<A>(arguments: Result<A, clap::Error>, run: impl FnOnce(A) -> Result<(), Failure>) -> ExitCode {
+    let outcome = match arguments {
         Ok(arguments) => run(arguments),
         Err(error) if !error.use_stderr() => {
             // Help or version. Nobody can be told that they could not be written.

@@ -1,4 +1,4 @@
-//! What the programs `inspect`, `generate` and `chat` have in common: arguments, loading with progress, output, errors.
+//! What the programs `inspect`, `generate`, `chat` and `server` are made of: arguments, loading with progress, output, errors.
 
 pub mod args;
 pub mod chat;
@@ -14,4 +14,4 @@ pub mod prompt;
 pub mod report;
 pub mod server;
 
-pub use failure::{Failure, start};
+pub use failure::{Failure, begin, start};

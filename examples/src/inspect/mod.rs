@@ -44,6 +44,15 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
     }
 }
 
+/// Writes the report for people to standard output.
+///
+/// # Errors
+/// When that cannot be written.
+pub fn show(report: &Report) -> Result<(), Failure> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    text::report(&mut out, report).and_then(|()| out.flush()).map_err(Failure::output)
+}
+
 fn write(
     args: &InspectArgs,
     json: &impl Serialize,

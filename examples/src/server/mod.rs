@@ -1,3 +1,14 @@
-//! The server: an HTTP interface like OpenAI's and llama-server's over a supervised engine.
+//! The program `server`: an HTTP interface like OpenAI's and llama-server's, over an engine in a process of its own.
 
+pub mod access;
+pub mod auth;
+pub mod config;
+mod engine;
+pub mod fault;
+mod greeting;
+pub mod limits;
+pub mod listen;
 pub mod page;
+pub mod plan;
+pub mod refusal;
+pub mod run;

@@ -11,6 +11,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 pub(crate) const GENERATE: &str = env!("CARGO_BIN_EXE_generate");
 pub(crate) const CHAT: &str = env!("CARGO_BIN_EXE_chat");
 pub(crate) const INSPECT: &str = env!("CARGO_BIN_EXE_inspect");
+pub(crate) const SERVER: &str = env!("CARGO_BIN_EXE_server");
 
 /// What a program left behind.
 #[derive(Debug)]

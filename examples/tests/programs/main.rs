@@ -8,3 +8,4 @@ mod generate;
 mod inspect;
 #[cfg(unix)]
 mod interrupt;
+mod server;

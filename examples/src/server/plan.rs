@@ -1,0 +1,91 @@
+//! What is going to be loaded, held against the rules before anything else happens.
+
+use super::config::Flags;
+use crate::failure::{Failure, tell};
+use crate::inspect;
+use crate::prompt::utf8;
+use llama_spec::compat::{Conditions, Report};
+use llama_spec::file::ModelFile;
+use llama_spec::supervise::Load;
+use std::fs;
+use std::path::Path;
+
+/// What is going to be loaded.
+#[derive(Debug)]
+pub struct Plan {
+    /// For the engine.
+    pub load: Load,
+    /// What is known of it from the headers.
+    pub report: Report,
+    /// What the files would be used for by themselves, and cannot be here.
+    pub doubt: Option<String>,
+    /// The name under which clients know the model.
+    pub name: String,
+}
+
+impl Plan {
+    /// Opens the files and holds them against each other and the settings.
+    ///
+    /// # Errors
+    /// What is wrong with a file; [`Failure::Verdict`] when they do not go together, with the report of `inspect` on standard
+    /// output.
+    pub fn new(flags: &Flags) -> Result<Self, Failure> {
+        let target = open(&flags.model.model)?;
+        let draft = flags.model.draft.as_deref().map(open).transpose()?;
+        let chat_template = flags.chat_template_file.as_deref().map(template).transpose()?;
+        let context = flags.model.context_options(target.description().trained_context).slots(flags.slots);
+        let context = context.kv_types(flags.kv_type_k, flags.kv_type_v).flash_attention(flags.flash_attn);
+        let conditions = Conditions::from(&context).split_mode(flags.split_mode).supervised(!flags.no_supervise);
+
+        let config = flags.spec.config(&target, draft.as_ref(), &conditions);
+        let report = Report::new(&target, draft.as_ref(), Some(&config), &conditions);
+        let asked = flags.spec.spec.is_some() || draft.is_some();
+        let doubt = match config.check(&target, draft.as_ref(), &conditions) {
+            Ok(_) => None,
+            // What is no language model is not made one by doing without drafts.
+            Err(_) if asked || !target.kind().is_generative() => {
+                inspect::show(&report)?;
+                tell("these files and settings do not go together: see the report");
+                return Err(Failure::Verdict(3));
+            }
+            Err(why) => Some(why.to_string()),
+        };
+
+        let mut load = Load::new(&flags.model.model);
+        load.draft = flags.model.draft.clone();
+        // What nobody asked for is left to the engine, which finds the same.
+        load.speculation = (flags.spec.spec.is_some() || flags.spec.draft_max.is_some()).then_some(config);
+        load.degrade = !asked;
+        load.context = context;
+        load.gpu_layers = flags.model.gpu_layers;
+        load.draft_gpu_layers = flags.model.draft_gpu_layers;
+        load.split_mode = flags.split_mode;
+        load.queue = flags.queue as usize;
+        load.probe = !flags.no_probe;
+        load.chat_template = chat_template;
+        let name = flags.alias.clone().unwrap_or_else(|| name(&flags.model.model));
+        Ok(Self { load, report, doubt, name })
+    }
+}
+
+/// Opens a file that llama.cpp can load, as far as its header tells.
+fn open(path: &Path) -> Result<ModelFile, Failure> {
+    let file = ModelFile::open(path)?;
+    file.require_loadable()?;
+    Ok(file)
+}
+
+/// `chatml`, or the text of a file.
+fn template(path: &Path) -> Result<String, Failure> {
+    if path.as_os_str() == "chatml" {
+        return Ok("chatml".to_owned());
+    }
+    let from = path.display().to_string();
+    let bytes = fs::read(path).map_err(|source| Failure::Input { from: from.clone(), source })?;
+    utf8(bytes, from)
+}
+
+/// The name of a file without its ending.
+fn name(path: &Path) -> String {
+    path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
