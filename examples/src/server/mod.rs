@@ -1,6 +1,7 @@
 //! The program `server`: an HTTP interface like OpenAI's and llama-server's, over an engine in a process of its own.
 
 pub mod access;
+pub mod api;
 pub mod auth;
 pub mod config;
 mod engine;
