@@ -1,8 +1,7 @@
 //! What the requests to generate have in common.
 
-use super::ApiState;
+use super::{ApiState, bias, sampling};
 use super::backend::{Backend, Snapshot};
-use super::bias;
 use super::error::ApiError;
 use super::fields::Fields;
 use super::sampling::Sampling;
@@ -66,9 +65,7 @@ impl Common {
     pub(super) async fn request(self, plan: &Plan, backend: &dyn Backend) -> Result<Request, ApiError> {
         let Sampling { mut options, bias, max_tokens, stop, deadline } = self.sampling;
         bias::apply(bias, &mut options, backend).await?;
-        let sampling = Sampling { options, bias: Vec::new(), max_tokens, stop, deadline };
-        sampling.check()?;
-        let Sampling { options, max_tokens, stop, deadline, .. } = sampling;
+        sampling::check(&options)?;
         let mut request = Request::prompt("").sampler(options).stop(stop);
         request.options.max_tokens = max_tokens;
         request.deadline = deadline;

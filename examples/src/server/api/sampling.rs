@@ -81,14 +81,14 @@ impl Sampling {
         };
         Ok(())
     }
+}
 
-    /// Checks every value against its range.
-    pub(super) fn check(&self) -> Result<(), ApiError> {
-        // The tags of the budget are known when the template is rendered.
-        let mut known = self.options.clone();
-        known.reasoning_budget = None;
-        known.validate().map_err(|error| ApiError::refused(&error))
-    }
+/// Checks every value against its range.
+pub(super) fn check(options: &SamplerOptions) -> Result<(), ApiError> {
+    let mut known = options.clone();
+    // Its tags are known when the template is rendered.
+    known.reasoning_budget = None;
+    known.validate().map_err(|error| ApiError::refused(&error))
 }
 
 /// The JSON Schema that a `response_format` stands for; none for plain text.
