@@ -12,6 +12,7 @@
 
 mod hook;
 pub mod load;
+pub mod policy;
 #[allow(dead_code, reason = "the other side follows")]
 pub(crate) mod service;
 pub mod status;
@@ -23,3 +24,4 @@ pub use hook::hook;
 pub use load::Load;
 pub use status::{Info, State, Status};
 pub use task::{Problem, ProblemKind, Question, Reply, Task, Update};
+pub use wire::RefusalKind;

@@ -125,7 +125,7 @@ pub(crate) struct Refusal {
 
 /// Who is to blame when something was not loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum RefusalKind {
+pub enum RefusalKind {
     /// Files and settings do not go together: no other attempt helps.
     Pair,
     /// A file is missing, broken or no model.
