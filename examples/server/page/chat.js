@@ -37,8 +37,13 @@ export function start() {
   byId("stop").addEventListener("click", () => running?.abort());
   byId("regenerate").addEventListener("click", regenerate);
   byId("clear").addEventListener("click", clear);
+  let before = 0;
   log.addEventListener("scroll", () => {
-    following = log.scrollHeight - log.scrollTop - log.clientHeight < 48;
+    // Text that was added since is no reason to stop; going back up is.
+    const left = log.scrollHeight - log.scrollTop - log.clientHeight;
+    if (left < 48) following = true;
+    else if (log.scrollTop < before) following = false;
+    before = log.scrollTop;
   });
   new ResizeObserver(follow).observe(log);
   onKey(() => refusedForKey && regenerate());

@@ -40,13 +40,14 @@ async fn errors_are_readable_and_can_be_tried_again() {
     server.answer(refusal(429, Some(3), "the queue is full"));
     server.answer(Answer::Refusal(502, None, "<html>Bad gateway</html>".to_owned()));
     server.stream([half.clone(), Step::Chunk(error("the engine gave up", "engine_error"))]);
-    server.stream([half.clone(), Step::Break]);
+    // Browsers ask again by themselves if a connection breaks before anything came.
+    server.stream([half.clone(), Step::Wait, Step::Break]);
     server.stream([half.clone()]);
     server.stream([half.clone(), Step::Raw(b"data: {nonsense\n\n".to_vec())]);
     server.stream([tokens(&[("All of it", "target")])].into_iter().chain(end()));
     browse(&server, async |page| {
         page.send("Hi").await;
-        for said in [
+        for (number, said) in [
             "no model is loaded Try again in 7 s.",
             "the queue is full Try again in 3 s.",
             "The server answered with status 502.",
@@ -54,7 +55,14 @@ async fn errors_are_readable_and_can_be_tried_again() {
             BROKEN,
             BROKEN,
             "The server sent something that cannot be read.",
-        ] {
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            if number == 4 {
+                page.says(".assistant .text", &["Half"]).await;
+                server.go_on();
+            }
             page.says(".error", &[said]).await;
             assert_eq!(page.count(".error").await, 1, "{said}");
             page.picture("error").await;
