@@ -17,6 +17,10 @@ pub mod policy;
 pub(crate) mod service;
 pub mod status;
 pub mod task;
+#[allow(dead_code, reason = "the supervisor follows")]
+mod vitals;
+#[allow(dead_code, reason = "the supervisor follows")]
+mod watch;
 #[allow(dead_code, reason = "the other side follows")]
 mod wire;
 

@@ -333,8 +333,6 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
-
     #[test]
     fn whatever_happens(chances in chances(), crashes in 0u32..6) {
         let mut world = World::new(Policy { crashes, ..Policy::default() });
