@@ -75,8 +75,9 @@ impl Answer {
     }
 
     fn end(&mut self, last: FromWorker) {
-        self.said.push_back(Said::Message(Box::new(last)));
+        // Whoever hears the last of it may use its number again.
         self.said.push_back(Said::Ended(self.id));
+        self.said.push_back(Said::Message(Box::new(last)));
         self.over = true;
     }
 

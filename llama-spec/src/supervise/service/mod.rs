@@ -113,7 +113,7 @@ impl Service {
         Ok(Self { shared, loader, is_over })
     }
 
-    /// Does what is said, or begins with it.
+    /// Does what is said, or begins with it. Only [`ToWorker::Stop`] takes time.
     pub(crate) fn handle(&self, message: ToWorker) {
         let shared = &self.shared;
         match message {
@@ -127,7 +127,7 @@ impl Service {
         }
     }
 
-    /// Ends what runs, drops the models, and waits for that.
+    /// Ends what runs, drops the models, and waits for that. Nothing is loaded after it.
     pub(crate) fn stop(&self) {
         let (done, is_done) = mpsc::channel();
         self.loader.post(Errand::Stop(done));
@@ -163,9 +163,15 @@ impl Shared {
         }
     }
 
+    /// Has something said, without waiting until it can be.
+    fn say_soon(&self, message: FromWorker) {
+        // The receiver is there as long as the service.
+        drop(self.told.try_send(Told::Once(Some(Box::new(message)))));
+    }
+
     fn broken(&self, id: TaskId, answers: Vec<u32>, problem: &Problem) {
         for answer in answers {
-            (self.say)(FromWorker::Broken { id, answer, problem: problem.clone() });
+            self.say_soon(FromWorker::Broken { id, answer, problem: problem.clone() });
         }
     }
 
@@ -184,7 +190,7 @@ impl Shared {
                 speculation: speculation(),
             };
             let update = Update::Finished(Box::new(finish));
-            (self.say)(FromWorker::Update { id, answer, update, sampler: None });
+            self.say_soon(FromWorker::Update { id, answer, update, sampler: None });
         }
     }
 

@@ -4,6 +4,7 @@
 
 use super::answer::{Answer, Said};
 use super::check::Check;
+use crate::supervise::wire::FromWorker;
 use async_channel::{Receiver, Sender};
 use futures_core::Stream;
 use futures_util::stream::SelectAll;
@@ -19,6 +20,8 @@ use std::thread::{self, Thread};
 pub(super) enum Told {
     Answer(Box<Answer>),
     Check(Check),
+    /// Something that is said once, by who must not wait.
+    Once(Option<Box<FromWorker>>),
 }
 
 impl Stream for Told {
@@ -28,6 +31,7 @@ impl Stream for Told {
         match self.get_mut() {
             Self::Answer(answer) => Pin::new(answer.as_mut()).poll_next(context),
             Self::Check(check) => Pin::new(check).poll_next(context),
+            Self::Once(message) => Poll::Ready(message.take().map(Said::Message)),
         }
     }
 }

@@ -1,5 +1,9 @@
 //! Services on models whose texts are known.
 
+mod chats;
+mod failures;
 mod frames;
+mod loads;
+mod resumed;
 mod support;
 mod texts;

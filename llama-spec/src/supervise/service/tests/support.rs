@@ -1,14 +1,19 @@
 //! A service in this process, and what it says.
 
 use crate::context::ContextOptions;
-use crate::engine::Request;
+use crate::engine::{EngineBuilder, Request};
+use crate::runner::{Call, Fault, Faults};
+use crate::spec::{Draft, Drafter};
 use crate::supervise::Load;
 use crate::supervise::service::Service;
 use crate::supervise::status::Info;
 use crate::supervise::task::{Finish, Problem, Task, TokenUpdate, Update};
-use crate::supervise::wire::{FromWorker, Midway, Standing, TaskId, ToWorker};
+use crate::supervise::wire::{FromWorker, Midway, Refusal, Standing, TaskId, ToWorker};
+use crate::token::Token;
 use llama_spec_tests::zoo;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Longer than anything takes, for tests that would never end.
@@ -31,6 +36,51 @@ pub(super) struct Told {
     pub(super) problem: Option<Problem>,
 }
 
+/// Lengths of queues that mark engines which break down, or wait for [`GATE`], at their tenth decode.
+pub(super) const BREAKS: usize = 7001;
+pub(super) const WAITS: usize = 7002;
+/// And one that cannot be made.
+pub(super) const PANICS: usize = 7003;
+/// And one that waits for [`SLOW`] when the first two texts are prepared for it.
+pub(super) const DAWDLES: usize = 7004;
+
+/// Held by who wants engines to wait.
+pub(super) static GATE: Mutex<()> = Mutex::new(());
+pub(super) static SLOW: Mutex<()> = Mutex::new(());
+
+/// A drafter that never drafts.
+struct Nobody;
+
+impl Drafter for Nobody {
+    fn begin(&mut self, _text: &[Token]) {}
+    fn extend(&mut self, _tokens: &[Token]) {}
+    fn propose(&mut self, _limit: usize, _draft: &mut Draft) {}
+}
+
+fn customise(mut builder: EngineBuilder, load: &Load, _restarts: u64) -> EngineBuilder {
+    let (queue, decodes) = (load.queue, AtomicUsize::new(0));
+    assert_ne!(queue, PANICS, "a test lets it panic");
+    if queue == DAWDLES {
+        let prepared = AtomicUsize::new(0);
+        builder = builder.drafter(move || {
+            if prepared.fetch_add(1, Ordering::SeqCst) < 2 {
+                drop(SLOW.lock().unwrap_or_else(PoisonError::into_inner));
+            }
+            Nobody
+        });
+    }
+    builder.faults = Faults::new(move |call| {
+        if call != Call::Decode || decodes.fetch_add(1, Ordering::SeqCst) != 10 {
+            return None;
+        }
+        if queue == WAITS {
+            drop(GATE.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        (queue == BREAKS).then_some(Fault::Fatal)
+    });
+    builder
+}
+
 /// A file of the zoo with small contexts.
 pub(super) fn load(target: &str) -> Load {
     let context = ContextOptions::default().threads(1).slots(2).length_per_slot(512);
@@ -44,6 +94,7 @@ impl Worker {
 
     /// Requests may take so long to prepare.
     pub(super) fn with_limit(limit: Duration) -> Self {
+        crate::supervise::hook(customise);
         let (say, said) = mpsc::channel();
         let service = Service::with_limit(move |message| drop(say.send(message)), limit).unwrap();
         let mut worker = Self { service, said, kept: Vec::new() };
@@ -114,6 +165,32 @@ impl Worker {
                 _ => None,
             });
         }
+    }
+
+    /// All of an answer, and how far it had come after each round.
+    pub(super) fn rounds(&mut self, id: TaskId, answer: u32) -> (Told, Vec<Midway>) {
+        let (mut told, mut rounds) = (Told::default(), Vec::new());
+        while told.finish.is_none() && told.problem.is_none() {
+            let tokens = told.tokens.len();
+            self.follow((id, answer), &mut told, |told| told.tokens.len() > tokens);
+            rounds.push(told.midway.clone());
+        }
+        (told, rounds)
+    }
+
+    /// What the next refused load says.
+    pub(super) fn refusal(&mut self) -> Refusal {
+        self.wait("a refusal", |said| match said {
+            FromWorker::NotLoaded(refusal) => Some(refusal.clone()),
+            FromWorker::Loaded(info) => panic!("{info:?}"),
+            _ => None,
+        })
+    }
+
+    /// Forgets what was said, and gives what is so.
+    pub(super) fn said(&mut self) -> Vec<FromWorker> {
+        self.kept.extend(self.said.try_iter());
+        std::mem::take(&mut self.kept)
     }
 
     /// All of an answer.

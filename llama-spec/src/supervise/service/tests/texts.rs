@@ -56,7 +56,7 @@ fn pulses_come_while_it_works_and_while_it_does_not() {
 fn several_answers_have_following_seeds() {
     let mut worker = Worker::loaded(load("target"));
     let sampled =
-        |seed| Request::prompt("Hello").sampler(SamplerOptions::default().temperature(2.0).seed(seed)).max_tokens(12);
+        |seed| Request::prompt("Hello").sampler(SamplerOptions::default().temperature(8.0).seed(seed)).max_tokens(12);
     worker.start(1, Task::text(sampled(5)).answers(3));
     let many: Vec<String> = (0..3).map(|answer| worker.told(1, answer).text()).collect();
     worker.start(2, Task::text(sampled(7)));
@@ -70,7 +70,7 @@ fn what_cannot_be_done_is_refused_by_its_kind() {
     worker.start(1, greedy("Hello", 1));
     assert_eq!(worker.problem(1).kind, ProblemKind::Unavailable);
     worker.load(load("target"));
-    worker.start(2, greedy("", 1));
+    worker.start(2, Task::text(Request::tokens([]).greedy()));
     worker.start(3, greedy(&"abc".repeat(300), 1));
     let bad = SamplerOptions::default().top_p(3.0);
     worker.start(4, Task::text(Request::prompt("Hello").sampler(bad)));

@@ -1,0 +1,157 @@
+//! Conversations: rendered, kept to a form, and taken apart.
+
+use super::support::{Worker, load};
+use crate::chat::{ChatRequest, Delta, Message, Tool, ToolChoice};
+use crate::engine::Request;
+use crate::generate::StopReason;
+use crate::supervise::Load;
+use crate::supervise::task::{ProblemKind, Question, Reply, Task};
+use crate::supervise::wire::{FromWorker, ToWorker};
+use llama_spec_tests::zoo;
+use serde_json::{Value, json};
+
+/// ChatML with tools in JSON between tags, as many models have it.
+const TOOLS: &str = r#"
+{%- if tools %}<|im_start|>system
+{% for tool in tools %}{{ tool | tojson }}
+{% endfor %}Call them as <tool_call>{"name": ..., "arguments": ...}</tool_call><|im_end|>
+{% endif %}
+{%- for message in messages %}<|im_start|>{{ message.role }}
+{% if message.content %}{{ message.content }}{% endif %}
+{%- for call in message.tool_calls %}
+<tool_call>
+{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}}
+</tool_call>
+{%- endfor %}<|im_end|>
+{% endfor %}
+{%- if add_generation_prompt %}<|im_start|>assistant
+{% endif %}"#;
+
+fn worker() -> Worker {
+    let mut load = load("target");
+    load.chat_template = Some(TOOLS.into());
+    load.context.length_per_slot = 1024;
+    Worker::loaded(load)
+}
+
+fn request() -> Request {
+    Request::prompt("").greedy().max_tokens(200)
+}
+
+fn ask() -> ChatRequest {
+    ChatRequest::new(vec![Message::user("2 and 3?")])
+}
+
+fn add() -> Tool {
+    let parameters = json!({
+        "type": "object",
+        "properties": { "a": { "type": "integer", "minimum": 0, "maximum": 99 }, "sure": { "type": "boolean" } },
+        "required": ["a", "sure"],
+    });
+    Tool::new("add", "Adds numbers.", parameters)
+}
+
+/// The content and the arguments of the first call, put together from what was told.
+fn sum(deltas: impl IntoIterator<Item = Delta>) -> (String, Option<String>, String) {
+    let (mut content, mut name, mut arguments) = (String::new(), None, String::new());
+    for delta in deltas {
+        match delta {
+            Delta::Content(text) => content += &text,
+            Delta::ToolCall { name: new, arguments: more, .. } => {
+                name = new.or(name);
+                arguments += &more;
+            }
+            Delta::Reasoning(_) => {}
+        }
+    }
+    (content, name, arguments)
+}
+
+fn answer(
+    worker: &mut Worker,
+    chat: ChatRequest,
+    request: Request,
+) -> (super::support::Told, (String, Option<String>, String)) {
+    worker.start(1, Task::chat(chat, request));
+    let told = worker.told(1, 0);
+    let deltas = told.tokens.iter().flat_map(|token| token.deltas.clone()).chain(told.end().deltas.clone());
+    let sum = sum(deltas.collect::<Vec<_>>());
+    (told, sum)
+}
+
+#[test]
+fn a_required_call_is_made_and_taken_apart() {
+    let mut worker = worker();
+    let chat = ask().tools(vec![add()]).tool_choice(ToolChoice::Required);
+    let (told, (_, name, arguments)) = answer(&mut worker, chat, request());
+    assert_eq!(told.end().reason, StopReason::EndOfText, "{}", told.text());
+    let Some(message) = &told.end().message else { panic!("no message") };
+    let [call] = &message.tool_calls[..] else { panic!("{message:?}") };
+    assert_eq!((name.as_deref(), &arguments), (Some("add"), &call.arguments));
+    let arguments: Value = serde_json::from_str(&arguments).unwrap();
+    assert!(arguments["a"].is_u64() && arguments["sure"].is_boolean(), "{arguments}");
+    assert_eq!(told.end().malformed, None);
+}
+
+#[test]
+fn a_schema_is_kept_to() {
+    let mut worker = worker();
+    let schema = json!({ "type": "object", "properties": { "a": { "enum": [1, 2] } }, "required": ["a"] });
+    let (told, (content, ..)) = answer(&mut worker, ask().json_schema(schema), request());
+    let value: Value = serde_json::from_str(&content).unwrap();
+    assert!(value["a"] == 1 || value["a"] == 2, "{content}");
+    assert_eq!(told.end().message.as_ref().map(Message::text), Some(content));
+}
+
+#[test]
+fn a_call_that_is_cut_off_loses_no_text() {
+    let mut worker = worker();
+    let chat = ask().tools(vec![add()]).tool_choice(ToolChoice::Required);
+    for tokens in [1, 5, 15, 30, 45] {
+        let (told, _) = answer(&mut worker, chat.clone(), request().max_tokens(tokens));
+        assert_eq!(told.end().reason, StopReason::MaxTokens);
+        assert!(told.end().message.is_some());
+        assert_eq!(told.text().len(), tokens as usize, "{tokens}");
+    }
+}
+
+#[test]
+fn log_probabilities_come_with_bytes() {
+    let mut worker = worker();
+    let (told, _) = answer(&mut worker, ask(), request().max_tokens(6).logprobs(3));
+    for token in &told.tokens {
+        let Some(logprob) = &token.logprob else { panic!("{token:?}") };
+        assert_eq!(logprob.top.len(), 3);
+        // Greedy: the best one is what was taken.
+        assert_eq!((logprob.top[0].0, &logprob.top[0].1), (token.token, &token.bytes));
+        assert!(logprob.top.is_sorted_by(|a, b| a.2 >= b.2) && logprob.logprob <= 0.0);
+    }
+}
+
+#[test]
+fn a_conversation_is_rendered() {
+    let mut worker = worker();
+    worker.say(ToWorker::Ask { id: 3, question: Question::Render(Box::new(ask())) });
+    let reply = worker.wait("a reply", |said| match said {
+        FromWorker::Reply { id: 3, reply } => Some(reply.clone()),
+        _ => None,
+    });
+    let expected = "<|im_start|>user\n2 and 3?<|im_end|>\n<|im_start|>assistant\n";
+    assert_eq!(reply, Ok(Reply::Text(expected.into())));
+    worker.start(4, Task::chat(ChatRequest::new(vec![]), request()));
+    assert_eq!(worker.problem(4).setting.as_deref(), Some("messages"));
+}
+
+#[test]
+fn without_a_template_there_are_no_conversations() {
+    let mut worker = Worker::loaded(load("target"));
+    worker.start(1, Task::chat(ask(), request()));
+    let problem = worker.problem(1);
+    assert_eq!((problem.kind, problem.setting.as_deref()), (ProblemKind::Invalid, Some("chat")));
+    assert!(problem.message.contains("no chat template"), "{problem}");
+    let info = worker.load(Load { model: zoo::file("chat"), ..load("target") });
+    assert!(info.chat_template.is_some_and(|template| template.contains("im_start")));
+    worker.start(2, Task::chat(ask(), request()));
+    let told = worker.told(2, 0);
+    assert_eq!(told.end().message.as_ref().map(Message::text), Some(told.text()));
+}
