@@ -71,7 +71,8 @@ impl Lost {
     }
 }
 
-fn how(signal: Option<i32>, code: Option<i32>) -> String {
+/// How a process ended, to follow a sentence about that.
+pub(crate) fn how(signal: Option<i32>, code: Option<i32>) -> String {
     let known = match signal {
         Some(4) => ": illegal instruction",
         Some(6) => ": abort",

@@ -19,12 +19,17 @@ mod child;
 mod frame;
 mod jobs;
 mod lost;
+mod process;
 mod worker;
 
 pub use lost::Lost;
 
+pub(crate) use child::{assignment, has_begun};
+
 pub(crate) use frame::{Nonce, Scanner, wrap};
 pub(crate) use jobs::Job;
+pub(crate) use lost::how;
+pub(crate) use process::{Process, signal};
 
 use std::env;
 use std::path::PathBuf;
@@ -73,19 +78,28 @@ impl Isolation {
     /// # Errors
     /// What became of the worker if it gave none. It is gone in any case.
     pub(crate) fn run(&self, job: &Job) -> Result<serde_json::Value, Lost> {
+        child::run(&self.program.path()?, self.timeout, job)
+    }
+}
+
+impl Program {
+    /// Where it is.
+    ///
+    /// # Errors
+    /// [`Lost::NotStarted`] when that is not known, and in a worker.
+    pub(crate) fn path(&self) -> Result<PathBuf, Lost> {
         // A program that forgot the hook goes its usual way as a worker, and would come here again.
         if env::var_os(VARIABLE).is_some() {
             return Err(Lost::NotStarted {
                 reason: format!("{VARIABLE} is set, so this process is a worker itself, or was started by one"),
             });
         }
-        let program = match &self.program {
-            Program::At(path) => path.clone(),
-            Program::Current => env::current_exe().map_err(|why| Lost::NotStarted {
+        match self {
+            Self::At(path) => Ok(path.clone()),
+            Self::Current => env::current_exe().map_err(|why| Lost::NotStarted {
                 reason: format!("the path of the program that runs is not known: {why}"),
-            })?,
-        };
-        child::run(&program, self.timeout, job)
+            }),
+        }
     }
 }
 
