@@ -1,0 +1,52 @@
+//! What is told at any time.
+
+use super::Core;
+use crate::spec::Speculation;
+use crate::supervise::status::{State, Status};
+use std::time::Instant;
+
+impl Core {
+    pub(in super::super) fn status(&self, now: Instant) -> Status {
+        let link = self.worker.as_ref().map(|worker| &worker.link);
+        let mut stats = self.totals.all();
+        let speculation = self.speculation();
+        stats.speculation.clone_from(&speculation);
+        Status {
+            state: self.state(),
+            requested: self.recovery.requested().cloned(),
+            effective: self.recovery.effective().cloned(),
+            info: self.report.info().cloned(),
+            speculation,
+            last_decode: self.report.last_decode(now),
+            stats,
+            restarts: self.recovery.restarts(),
+            recoveries: self.report.recoveries(now),
+            log: self.report.log(link.map(|link| link.log()).unwrap_or_default()),
+            process: link.and_then(|link| link.process()),
+        }
+    }
+
+    pub(super) fn state(&self) -> State {
+        if self.ending.is_some() {
+            return State::Stopping;
+        }
+        match self.recovery.state() {
+            State::Starting { .. } => {
+                let (target, draft) = self.report.loading_progress();
+                State::Starting { target, draft }
+            }
+            State::Ready => match self.vitals.degraded() {
+                Some(reason) => State::Degraded { reason },
+                None => State::Ready,
+            },
+            state => state,
+        }
+    }
+
+    pub(super) fn speculation(&self) -> Speculation {
+        let running =
+            Some(&self.totals.present().speculation).filter(|speculation| **speculation != Default::default());
+        let loaded = self.report.info().map(|info| &info.speculation);
+        self.recovery.speculation(running.or(loaded).cloned().unwrap_or_default())
+    }
+}
