@@ -11,9 +11,7 @@ pub(crate) type Named = (&'static str, fn());
 /// Plays the part that the program's name stands for, if it is one of `roles`; else runs those of `tests` that the arguments name.
 /// After each of them `holds` must be true.
 pub(crate) fn run(roles: &[Named], tests: &[Named], holds: fn() -> bool) {
-    let name = env::args_os().next().map(PathBuf::from).unwrap_or_default();
-    let name = name.file_stem().unwrap_or_default();
-    if let Some((_, role)) = roles.iter().find(|(role, _)| name == *role) {
+    if let Some(role) = role(roles) {
         return role();
     }
     hook();
@@ -31,6 +29,13 @@ pub(crate) fn run(roles: &[Named], tests: &[Named], holds: fn() -> bool) {
     }
     println!("\ntest result: {}. {failed} failed", if failed == 0 { "ok" } else { "FAILED" });
     process::exit(if failed == 0 { 0 } else { 101 });
+}
+
+/// What this program does under the name that it was started with, if that is another than its own.
+pub(crate) fn role(roles: &[Named]) -> Option<fn()> {
+    let name = env::args_os().next().map(PathBuf::from).unwrap_or_default();
+    let name = name.file_stem().unwrap_or_default();
+    roles.iter().find(|(role, _)| name == *role).map(|(_, role)| *role)
 }
 
 /// Whether the arguments name this test.
