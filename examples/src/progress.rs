@@ -24,15 +24,26 @@ impl Progress {
 
     /// A bar for loading a file, and what the library calls with the share that is loaded. Ctrl-C cancels.
     pub fn load(self, what: &str, file: &Path) -> (ProgressBar, impl FnMut(f32) -> ControlFlow<()> + Send + 'static) {
-        let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
-        let bar = self.bar(LOAD_STEPS, "{msg} {bar:30} {percent:>3} %");
-        bar.set_message(crate::failure::one_line(&format!("loading the {what} {name}")));
+        let bar = self.loading(what, file);
         let shown = bar.clone();
         let step = move |share: f32| {
-            shown.set_position((f64::from(share) * LOAD_STEPS as f64) as u64);
+            shown.set_position(Self::position(share));
             if interrupt::requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         (bar, step)
+    }
+
+    /// A bar for loading a file.
+    pub fn loading(self, what: &str, file: &Path) -> ProgressBar {
+        let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
+        let bar = self.bar(LOAD_STEPS, "{msg} {bar:30} {percent:>3} %");
+        bar.set_message(crate::failure::one_line(&format!("loading the {what} {name}")));
+        bar
+    }
+
+    /// Where such a bar stands when this share of the file is loaded.
+    pub fn position(share: f32) -> u64 {
+        (f64::from(share) * LOAD_STEPS as f64) as u64
     }
 
     /// A bar for a prompt of so many tokens, of which `done` need no computing.

@@ -1,13 +1,13 @@
 //! Serves a model over HTTP: `cargo run --release --bin server -- --help`.
 
 use llama_spec_examples::begin;
-use llama_spec_examples::server::{config, run};
+use llama_spec_examples::server::{config, fault, run};
 use std::env;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     // A worker does its job and does not come back.
-    llama_spec::isolate::hook();
+    llama_spec::supervise::hook(fault::customise);
     begin(config::read(env::args_os()), run::run)
 }
 

@@ -1,7 +1,7 @@
 //! Keys: where they come from, and holding requests against them.
 
+use super::api::ApiError;
 use super::config::Flags;
-use super::refusal::Refusal;
 use crate::failure::Failure;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, header};
@@ -118,10 +118,10 @@ pub fn require_key_in_public(addresses: &[SocketAddr], keys: &Keys, allowed: boo
 
 /// Lets requests pass that have a key, and those that need none: whether the server is alive and ready.
 pub async fn check(State(keys): State<Keys>, request: Request, next: Next) -> Response {
-    let open = matches!(request.uri().path(), "/health" | "/ready");
+    let open = matches!(request.uri().path(), "/health" | "/v1/health" | "/ready");
     match open || keys.admit(request.headers()) {
         true => next.run(request).await,
-        false => Refusal::Unauthorized.into_response(),
+        false => ApiError::unauthorized().into_response(),
     }
 }
 

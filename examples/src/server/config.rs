@@ -41,7 +41,7 @@ pub struct Flags {
     /// The name under which clients know the model [default: that of the file]
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), help_heading = "Model")]
     pub alias: Option<String>,
-    /// Another chat template (Jinja) than the model's own: a file, or `chatml`
+    /// A file with another chat template (Jinja) than the model's own
     #[arg(long, value_name = "FILE", help_heading = "Model")]
     pub chat_template_file: Option<PathBuf>,
 
@@ -82,6 +82,9 @@ pub struct Flags {
     /// Serve whoever can reach the address, without a key
     #[arg(long, help_heading = "Network")]
     pub allow_public_without_key: bool,
+    /// Let whoever has no key load and unload models, where no key is set
+    #[arg(long, help_heading = "Network")]
+    pub allow_admin_without_key: bool,
     /// Let pages of this origin, such as https://example.org, use the server; `*` is any (may be repeated)
     #[arg(long, value_name = "ORIGIN", value_delimiter = ',', help_heading = "Network")]
     pub cors_origin: Vec<String>,
@@ -89,6 +92,9 @@ pub struct Flags {
     /// The largest body of a request in MiB
     #[arg(long, value_name = "MIB", default_value_t = 8, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = "Limits")]
     pub max_body: u32,
+    /// The longest prompt in KiB
+    #[arg(long, value_name = "KIB", default_value_t = 4096, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1 << 20), help_heading = "Limits")]
+    pub max_prompt: u32,
     /// Connections that are open at once
     #[arg(long, value_name = "N", default_value_t = 512, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1 << 20), help_heading = "Limits")]
     pub max_connections: u32,

@@ -1,54 +1,75 @@
-//! What the server needs of its engine: a start, an end, and the API over it.
+//! The engine behind the interface: a supervisor.
 
-use super::plan::Plan;
-use crate::failure::Failure;
-use axum::http::StatusCode;
-use axum::routing::get;
-use axum::{Json, Router};
-use serde_json::json;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use super::access::Tokens;
+use super::api::{Answers, Backend, Running, Snapshot};
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt};
+use llama_spec::spec::SpecConfig;
+use llama_spec::supervise::{self, Load, Problem, Question, Reply, Supervisor, Task, Update};
+use std::path::PathBuf;
 
-/// The engine behind the API.
-#[derive(Debug)]
-pub(super) struct Engine {
-    plan: Plan,
-    stopping: Arc<AtomicBool>,
+impl Backend for Supervisor {
+    fn status(&self) -> Snapshot {
+        let status = Self::status(self);
+        Snapshot {
+            state: status.state,
+            requested: status.requested,
+            effective: status.effective,
+            info: status.info,
+            speculation: status.speculation,
+            last_decode: status.last_decode.map(|last| (last.age, last.ok)),
+            stats: status.stats,
+            restarts: status.restarts,
+            recoveries: status.recoveries.into_iter().map(|recovery| (recovery.age, recovery.what)).collect(),
+        }
+    }
+
+    fn submit(&self, task: Task) -> Result<Answers, Problem> {
+        let tokens = Tokens::current();
+        let answers = StreamExt::inspect(Self::submit(self, task)?, move |(_, step)| {
+            if let Ok(Update::Tokens(generated)) = step {
+                tokens.add(generated.len() as u64);
+            }
+        });
+        Ok(answers.boxed())
+    }
+
+    fn ask(&self, question: Question) -> BoxFuture<'static, Result<Reply, Problem>> {
+        let supervisor = self.clone();
+        async move { supervisor.ask(question).await }.boxed()
+    }
+
+    fn load(&self, load: Load, running: Running) -> BoxFuture<'static, Result<(), Problem>> {
+        let supervisor = self.clone();
+        async move { supervisor.load(load, running.into()).await }.boxed()
+    }
+
+    fn reload(&self, running: Running) -> BoxFuture<'static, Result<(), Problem>> {
+        let supervisor = self.clone();
+        async move { supervisor.reload(running.into()).await }.boxed()
+    }
+
+    fn unload(&self, running: Running) -> BoxFuture<'static, Result<(), Problem>> {
+        let supervisor = self.clone();
+        async move { supervisor.unload(running.into()).await }.boxed()
+    }
+
+    fn set_draft(
+        &self,
+        draft: Option<PathBuf>,
+        speculation: Option<SpecConfig>,
+        running: Running,
+    ) -> BoxFuture<'static, Result<(), Problem>> {
+        let supervisor = self.clone();
+        async move { supervisor.set_draft(draft, speculation, running.into()).await }.boxed()
+    }
 }
 
-impl Engine {
-    /// Begins to load.
-    pub(super) fn start(plan: Plan) -> Self {
-        Self { plan, stopping: Arc::default() }
-    }
-
-    /// Everything that is served.
-    pub(super) fn router(&self) -> Router {
-        let stopping = self.stopping.clone();
-        let ready = move || {
-            let stopping = stopping.load(Ordering::SeqCst);
-            let (status, state) =
-                if stopping { (StatusCode::SERVICE_UNAVAILABLE, "stopping") } else { (StatusCode::OK, "ready") };
-            std::future::ready((status, Json(json!({"state": state}))))
-        };
-        let models = Json(json!({"object": "list", "data": [{"id": self.plan.name, "object": "model"}]}));
-        Router::new()
-            .route("/health", get(|| std::future::ready(Json(json!({"status": "ok"})))))
-            .route("/ready", get(ready))
-            .route("/v1/models", get(move || std::future::ready(models.clone())))
-    }
-
-    /// Waits until it serves for the first time.
-    ///
-    /// # Errors
-    /// Why it does not.
-    pub(super) async fn first_load(&self) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    /// Takes nothing more, and ends when all answers have, or their time is over.
-    pub(super) async fn shutdown(&self, _grace: Duration) {
-        self.stopping.store(true, Ordering::SeqCst);
+impl From<Running> for supervise::Running {
+    fn from(running: Running) -> Self {
+        match running {
+            Running::Finish => Self::Finish,
+            Running::Cancel => Self::Cancel,
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! How much a client may send, and how slowly.
 
+use super::api::ApiError;
 use super::config::Flags;
-use super::refusal::Refusal;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
@@ -84,6 +85,39 @@ impl Bodies {
                 read += piece.len();
             }
         }));
+    }
+}
+
+/// Why a body is not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusal {
+    /// It is larger than this many bytes.
+    TooLarge(usize),
+    /// It did not come in time.
+    TooSlow,
+    /// It broke off, or is badly framed.
+    Broken,
+    /// So many are being read that there is no room for another.
+    Busy,
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let error = match self {
+            Self::TooLarge(most) => {
+                let message = format!("the body is larger than {most} bytes");
+                ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
+            }
+            Self::TooSlow => {
+                ApiError::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", "the body did not come in time")
+            }
+            Self::Broken => {
+                ApiError::new(StatusCode::BAD_REQUEST, "body_broken", "the body broke off or is badly framed")
+            }
+            Self::Busy => ApiError::unavailable("too many large requests at once; try again", 1),
+        };
+        // What is left of the body is not read, so nothing can follow it.
+        ([(header::CONNECTION, HeaderValue::from_static("close"))], error).into_response()
     }
 }
 

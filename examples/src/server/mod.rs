@@ -9,7 +9,7 @@ pub mod fault;
 mod greeting;
 pub mod limits;
 pub mod listen;
+mod news;
 pub mod page;
 pub mod plan;
-pub mod refusal;
 pub mod run;

@@ -75,11 +75,8 @@ fn open(path: &Path) -> Result<ModelFile, Failure> {
     Ok(file)
 }
 
-/// `chatml`, or the text of a file.
+/// The text of a file.
 fn template(path: &Path) -> Result<String, Failure> {
-    if path.as_os_str() == "chatml" {
-        return Ok("chatml".to_owned());
-    }
     let from = path.display().to_string();
     let bytes = fs::read(path).map_err(|source| Failure::Input { from: from.clone(), source })?;
     utf8(bytes, from)

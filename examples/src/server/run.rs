@@ -1,20 +1,20 @@
 //! The life of the server: settings, files, port, engine, requests, end.
 
 use super::access;
+use super::api::{self, ApiError, ApiOptions, ApiState};
 use super::auth::{self, Keys};
 use super::config::{Flags, Wanted};
-use super::engine::Engine;
 use super::limits::{self, Bodies};
 use super::listen::{self, Connections};
 use super::plan::Plan;
-use super::refusal::Refusal;
-use super::{fault, greeting};
+use super::{fault, greeting, news, page};
 use crate::failure::Failure;
 use crate::logging;
 use axum::extract::DefaultBodyLimit;
-use axum::http::{HeaderValue, Method, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Router, middleware};
+use llama_spec::supervise::Supervisor;
 use std::any::Any;
 use std::io::{self, Write as _};
 use tokio::runtime::Runtime;
@@ -49,22 +49,24 @@ async fn serve(flags: &Flags, plan: Plan, keys: Keys, cors: Option<CorsLayer>) -
     let addresses = listen::addresses(&flags.host, flags.port).await?;
     auth::require_key_in_public(&addresses, &keys, flags.allow_public_without_key)?;
     let mut signals = Signals::new().map_err(|why| Failure::Other(format!("cannot handle signals: {why}")))?;
-    // From here on clients can ask how far it is.
     let listener = listen::bind(&addresses).await?;
     let address = listener.local_addr().map_err(|why| Failure::Other(format!("no address: {why}")))?;
     greeting::plan(flags, &plan);
 
-    let engine = Engine::start(plan);
-    let router = protected(engine.router(), flags, keys.clone(), cors);
+    let supervisor = Supervisor::builder(plan.load);
+    let supervisor = if flags.no_supervise { supervisor.in_process() } else { supervisor }.start()?;
+    let router = router(flags, supervisor.clone(), &keys, plan.name, cors);
     let (close, closed) = oneshot::channel::<()>();
     let end = async move {
         // It also ends when nobody can send any more.
         let _ = closed.await;
     };
+    // From here on clients can ask how far it is.
     let server = tokio::spawn(listen::serve(listener, router, Connections::new(flags), end));
     greeting::listening(flags, address);
+    let news = tokio::spawn(news::tell(supervisor.clone()));
     tokio::select! {
-        loaded = engine.first_load() => {
+        loaded = news::first_load(flags, &supervisor) => {
             loaded?;
             greeting::ready(flags, address, !keys.is_empty());
             signals.next().await;
@@ -73,8 +75,9 @@ async fn serve(flags: &Flags, plan: Plan, keys: Keys, cors: Option<CorsLayer>) -
     }
 
     greeting::stopping(flags);
+    news.abort();
     tokio::select! {
-        () = engine.shutdown(flags.grace) => {}
+        () = supervisor.shutdown(flags.grace) => {}
         () = signals.next() => return Ok(()),
     }
     drop(close);
@@ -86,13 +89,20 @@ async fn serve(flags: &Flags, plan: Plan, keys: Keys, cors: Option<CorsLayer>) -
     Ok(())
 }
 
-/// The API behind everything that looks at a request before it does.
-fn protected(api: Router, flags: &Flags, keys: Keys, cors: Option<CorsLayer>) -> Router {
-    let router = api
+/// Everything that is served: the interface behind what looks at a request before it does, and the page.
+fn router(flags: &Flags, supervisor: Supervisor, keys: &Keys, name: String, cors: Option<CorsLayer>) -> Router {
+    let options = ApiOptions {
+        alias: Some(name),
+        admin: !keys.is_empty() || flags.allow_admin_without_key,
+        prompt_bytes: (flags.max_prompt as usize) << 10,
+        ..ApiOptions::default()
+    };
+    let router = api::router(ApiState::new(supervisor, options))
         // What was read is within the limit.
         .layer(DefaultBodyLimit::disable())
         .layer(middleware::from_fn_with_state(Bodies::new(flags), limits::read_body))
-        .layer(middleware::from_fn_with_state(keys, auth::check));
+        .layer(middleware::from_fn_with_state(keys.clone(), auth::check))
+        .merge(page::routes());
     let router = match cors {
         Some(cors) => router.layer(cors),
         None => router,
@@ -102,7 +112,8 @@ fn protected(api: Router, flags: &Flags, keys: Keys, cors: Option<CorsLayer>) ->
 
 /// A panic ends a request and not the server.
 fn panicked(_: Box<dyn Any + Send>) -> Response {
-    Refusal::Internal.into_response()
+    let message = "something failed that should not have; the log of the server says what";
+    ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message).into_response()
 }
 
 /// Lets pages of these origins use the server, if there are any.

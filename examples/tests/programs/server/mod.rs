@@ -3,5 +3,7 @@
 mod auth;
 mod limits;
 mod process;
+#[cfg(unix)]
+mod serving;
 mod settings;
 mod start;

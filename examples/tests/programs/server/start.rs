@@ -128,7 +128,7 @@ fn a_person_is_told_what_is_served_and_how_to_try_it() {
 fn signals_end_it_in_order() {
     for signal in ["TERM", "INT"] {
         let mut server = Server::start(&[]);
-        server.wait_for("ready");
+        server.wait_for("ready: ");
         assert_eq!(server.get("/ready", &[]).status, 200);
         server.signal(signal);
         let run = server.end();
