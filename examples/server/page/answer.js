@@ -157,6 +157,7 @@ class Writer {
 
   constructor(root) {
     this.root = root;
+    root.addEventListener("copy", copy);
   }
 
   add(pieces) {
@@ -166,6 +167,7 @@ class Writer {
   /** Goes on in a new block at the end of `parent`. */
   turn(parent) {
     this.root = this.root.cloneNode(false);
+    this.root.addEventListener("copy", copy);
     parent.append(this.root);
     this.#paragraph = null;
   }
@@ -185,6 +187,15 @@ class Writer {
     this.#pieces = [];
     this.root.append(made);
   }
+}
+
+/** Line ends are in the text and paragraphs are not: a copy is what the model wrote. */
+function copy(event) {
+  const selection = getSelection();
+  const range = selection.rangeCount === 1 ? selection.getRangeAt(0) : null;
+  if (!range || !event.currentTarget.contains(range.commonAncestorContainer)) return;
+  event.clipboardData.setData("text/plain", range.cloneContents().textContent);
+  event.preventDefault();
 }
 
 function span(number, text, detail) {

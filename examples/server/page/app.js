@@ -32,8 +32,11 @@ addEventListener("hashchange", view);
 settings.start();
 chat.start();
 live.start((status) => {
-  settings.offer(status.speculation?.effective ?? []);
-  compatibility.loaded(status.model);
+  const { effective, requested } = status.speculation ?? {};
+  const methods = [effective, requested].filter(Array.isArray).flat();
+  // Drafters of the program's own run with `auto`; requests cannot name them.
+  settings.offer(methods.filter((method) => !method.startsWith("own-")));
+  compatibility.loaded(status);
 });
-onKey(() => document.body.dataset.view === "compatibility" && compatibility.show());
+onKey(compatibility.again);
 view();

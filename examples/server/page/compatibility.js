@@ -4,14 +4,14 @@ import { list } from "./answer.js";
 import { read } from "./api.js";
 import { button, byId, element, short } from "./dom.js";
 
-/** The model that the report shown is of. */
+/** What the report shown is of. */
 let shown = null;
 let current = null;
 let asking = false;
 
 /** A poll said what is loaded. */
-export function loaded(model) {
-  current = JSON.stringify([model?.id, model?.draft]);
+export function loaded({ model, speculation }) {
+  current = JSON.stringify([model?.id, model?.draft, speculation?.requested]);
   if (document.body.dataset.view === "compatibility" && current !== shown) show();
 }
 
@@ -32,9 +32,10 @@ export async function show() {
   asking = false;
 }
 
-function again() {
+/** Reads the report anew, at once or when it is looked at. */
+export function again() {
   shown = null;
-  show();
+  if (document.body.dataset.view === "compatibility") show();
 }
 
 function report(all) {

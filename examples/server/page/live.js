@@ -11,6 +11,9 @@ const LIMIT_MS = 8000;
 /** How far back the plots go. */
 const SPAN_MS = 120_000;
 
+/** How many recoveries are listed. */
+const RECOVERIES = 12;
+
 const WORDS = {
   starting: "The engine is starting.",
   degraded: "The engine works, but not as it should.",
@@ -25,7 +28,7 @@ let status = null;
 let heard = () => {};
 let timer = null;
 let asking = false;
-/** What was counted at each poll, the latest last: { at, totals, speed, length, restarted }. */
+/** What was counted at each poll, the latest last, with what follows from the one before it. */
 let history = [];
 
 /** What the server said last, or null. */
@@ -43,7 +46,7 @@ async function poll() {
   asking = true;
   try {
     status = await read("status", { signal: AbortSignal.timeout(LIMIT_MS) });
-    remember(status.totals);
+    remember(status);
     present(status);
     heard(status);
   } catch (error) {
@@ -53,16 +56,17 @@ async function poll() {
   timer = setTimeout(poll, document.hidden ? EVERY_HIDDEN_MS : EVERY_MS);
 }
 
-function remember(totals) {
+function remember({ totals, restarts }) {
   if (!totals) return;
   const at = performance.now();
-  const before = history.at(-1)?.totals;
+  const { totals: before, restarts: earlier } = history.at(-1) ?? {};
   const since = (name) => (totals[name] ?? 0) - (before?.[name] ?? 0);
-  // A new engine counts from zero.
-  const restarted = before !== undefined && (since("generated") < 0 || since("drafted") < 0);
-  const over = (what, per) => (before !== undefined && !restarted && since(per) > 0 ? since(what) / since(per) : null);
+  // A new server counts from zero.
+  const anew = before !== undefined && (since("generated") < 0 || since("drafted") < 0);
+  const restarted = anew || restarts > earlier;
+  const over = (what, per) => (before !== undefined && !anew && since(per) > 0 ? since(what) / since(per) : null);
   const speed = since("generated") > 0 ? over("generated", "generation_seconds") : null;
-  history.push({ at, totals, restarted, speed, length: over("drafted", "drafts") });
+  history.push({ at, totals, restarts, anew, restarted, speed, length: over("drafted", "drafts") });
   history = history.filter((entry) => at - entry.at <= SPAN_MS);
 }
 
@@ -169,8 +173,7 @@ function acceptance() {
   const totals = history.at(-1)?.totals ?? {};
   const drafted = totals.drafted_per_position ?? [];
   const accepted = totals.accepted_per_position ?? [];
-  const restart = history.findLastIndex(({ restarted }) => restarted);
-  const base = history[Math.max(0, restart)]?.totals ?? {};
+  const base = history[Math.max(0, history.findLastIndex(({ anew }) => anew))]?.totals ?? {};
   const less = (all, part) => all.map((count, at) => count - (part?.[at] ?? 0));
   const recent = less(drafted, base.drafted_per_position);
   const some = recent.some((count) => count > 0);
@@ -181,7 +184,8 @@ function acceptance() {
 }
 
 function recoveries(all) {
-  const items = all.map(({ at_ms_ago: ago, what }) =>
+  const latest = all.toSorted((one, other) => one.at_ms_ago - other.at_ms_ago).slice(0, RECOVERIES);
+  const items = latest.map(({ at_ms_ago: ago, what }) =>
     element("li", { dir: "auto" }, `${duration(ago)} ago: ${what}`),
   );
   byId("recoveries").replaceChildren(...(items.length > 0 ? items : [element("li", { class: "dim" }, "none")]));

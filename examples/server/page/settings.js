@@ -4,22 +4,21 @@ import { byId, element, say } from "./dom.js";
 
 const STORE = "llama-spec-settings";
 const FIELDS = ["system", "temperature", "max-tokens", "speculation", "draft-max"];
-/** These draft from the text alone, so every pair can. */
-const LOOKUPS = ["ngram-simple", "ngram-map-k", "ngram-map-k4v", "ngram-mod", "ngram-cache"];
+/** What can be asked for whatever the engine is. */
+const ALWAYS = ["auto", "off"];
 
 const value = (name) => byId(name).value.trim();
 const number = (name) => (value(name) === "" ? undefined : Number(value(name)));
 
 export function start() {
-  offer([]);
   let kept = {};
   try {
     kept = JSON.parse(sessionStorage.getItem(STORE)) ?? {};
   } catch {
     // Another program wrote it.
   }
+  if (typeof kept.speculation === "string") offer([kept.speculation]);
   for (const name of FIELDS) if (typeof kept[name] === "string") byId(name).value = kept[name];
-  if (byId("speculation").value === "") byId("speculation").value = "auto";
   byId("settings").addEventListener("input", () => {
     sessionStorage.setItem(STORE, JSON.stringify(Object.fromEntries(FIELDS.map((name) => [name, byId(name).value]))));
     summary();
@@ -27,13 +26,14 @@ export function start() {
   summary();
 }
 
-/** Offers the methods that the engine runs, beside those that any engine can. */
+/** Offers these methods. What is chosen stays: if the engine does not have it any more, the server says so. */
 export function offer(methods) {
   const select = byId("speculation");
-  const known = new Set([...select.options].map((option) => option.value));
-  for (const method of [...methods, ...LOOKUPS]) {
-    if (!known.has(method)) select.append(element("option", { value: method }, method));
-  }
+  const chosen = select.value;
+  const all = [...new Set([...ALWAYS, chosen, ...methods])].filter((method) => method !== "");
+  if (all.join() === [...select.options].map((option) => option.value).join()) return;
+  select.replaceChildren(...all.map((method) => element("option", { value: method }, method)));
+  select.value = chosen === "" ? "auto" : chosen;
 }
 
 /** The fields of a request. */

@@ -34,6 +34,11 @@ async fn an_answer_is_shown_token_by_token() {
         let tints = "return new Set([...document.querySelectorAll('.text .token')]\
                      .map((it) => getComputedStyle(it).backgroundColor)).size";
         assert_eq!(page.js(tints).await, json!(4));
+        let copied = "const range = document.createRange(); range.selectNodeContents(document.querySelector('.text')); \
+                      getSelection().removeAllRanges(); getSelection().addRange(range); \
+                      const event = new ClipboardEvent('copy', { clipboardData: new DataTransfer(), bubbles: true }); \
+                      document.querySelector('.text').dispatchEvent(event); return event.clipboardData.getData('text/plain')";
+        assert_eq!(page.js(copied).await, json!("Hello, world\nSecond line"));
         page.picture("answer").await;
     })
     .await;
@@ -156,15 +161,22 @@ async fn settings_are_sent_and_kept() {
     for _ in 0..3 {
         server.stream([tokens(&[("Yes", "target")]), done()]);
     }
+    server.status(|status| {
+        status["speculation"]["effective"] = json!(["own-0", "draft-simple"]);
+        status["speculation"]["requested"] = json!(["draft-simple", "ngram-mod"]);
+    });
     browse(&server, async |page| {
         page.click("#settings summary").await;
         page.keys("#system", "Be brief.").await;
         page.keys("#temperature", "0.25").await;
         page.keys("#max-tokens", "77").await;
+        page.until("document.querySelector('#speculation').options.length === 4").await;
+        let offered = "return [...document.querySelectorAll('#speculation option')].map((it) => it.value)";
+        assert_eq!(page.js(offered).await, json!(["auto", "off", "draft-simple", "ngram-mod"]));
         page.keys("#speculation", "off").await;
         page.picture("settings").await;
         page.reload().await;
-        page.until("document.querySelector('#speculation option[value=draft-simple]')").await;
+        page.until("document.querySelector('#speculation').options.length === 4").await;
         for (number, speculation) in [(1, "off"), (2, "ngram-mod"), (3, "auto")] {
             if number == 2 {
                 page.click("#settings summary").await;

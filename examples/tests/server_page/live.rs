@@ -52,9 +52,12 @@ async fn plots_fill_as_the_server_counts() {
             status["totals"]["generated"] = json!(5);
             status["totals"]["drafted"] = json!(0);
             status["restarts"] = json!(1);
-            status["recoveries"] = json!([{ "at_ms_ago": 65_000, "what": "restarted without draft-simple" }]);
+            status["recoveries"] = json!([
+                { "at_ms_ago": 90_000, "what": "restarted as it was" },
+                { "at_ms_ago": 65_000, "what": "restarted without draft-simple" },
+            ]);
         });
-        page.says("#recoveries", &["65 s ago: restarted without draft-simple"]).await;
+        page.says("#recoveries", &["65 s ago: restarted without draft-simple90 s ago: restarted as it was"]).await;
         assert_eq!(page.count("#speed .event").await, 1);
     })
     .await;

@@ -25,6 +25,15 @@ async fn a_key_is_asked_for_and_the_message_sent_again() {
         assert!(!page.find("#key-form").await.is_displayed().await.unwrap());
         assert_eq!(page.count(".user").await, 1);
         assert_eq!(page.count(".error").await, 0);
+        // The report on the pair needs it too, and it is still known.
+        page.reload().await;
+        page.click("nav a[data-view=compatibility]").await;
+        page.says("#report", &["Works"]).await;
+        page.js("sessionStorage.clear()").await;
+        page.reload().await;
+        page.says("#report .error", &["an API key is needed"]).await;
+        page.press("secret\u{E007}").await;
+        page.says("#report", &["Works"]).await;
         assert_eq!(page.js("return Object.keys(localStorage).length + document.cookie.length").await, json!(0));
     })
     .await;
