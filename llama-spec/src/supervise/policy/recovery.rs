@@ -62,7 +62,7 @@ struct Serving {
     attempt: Attempt,
     active: Speculation,
     since: Instant,
-    /// What served before this was tried again, as long as it has not served for a period itself.
+    /// What served before this was tried again. It does not matter any more once this has served for a period itself.
     fallback: Option<Box<Attempt>>,
 }
 
@@ -185,7 +185,7 @@ impl Recovery {
             _ => None,
         };
         let period = match &self.plan {
-            Plan::Serving(serving) if self.looks_back(serving) => {
+            Plan::Serving(serving) if !serving.attempt.cuts.is_empty() => {
                 let first = after(serving.since, self.period);
                 Some(if now < first { first } else { after(serving.since, self.period.saturating_mul(2)) })
             }
@@ -243,11 +243,6 @@ impl Recovery {
             Plan::Start { .. } => true,
             _ => !killed,
         }
-    }
-
-    /// Whether something changes when this has served for a period.
-    fn looks_back(&self, serving: &Serving) -> bool {
-        !serving.attempt.cuts.is_empty() || serving.fallback.is_some() || self.period != self.policy.period
     }
 
     // What the user asks for.
@@ -461,22 +456,17 @@ impl Recovery {
         actions.push(Action::GiveUp(Box::new(GivenUp { reason, ..failure.given_up() })));
     }
 
-    /// After a period, tries again what was asked for, or forgets that it had to be tried again.
+    /// After a period without something that was asked for, tries that again.
     fn look_back(&mut self, busy: bool, now: Instant, actions: &mut Vec<Action>) {
-        let (Plan::Serving(serving), Worker::Present { number }) = (&mut self.plan, self.worker) else { return };
+        let (Plan::Serving(serving), Worker::Present { number }) = (&self.plan, self.worker) else { return };
         let served = now.saturating_duration_since(serving.since);
-        if served < self.period {
+        let is_time = served >= self.period && (!busy || served >= self.period.saturating_mul(2));
+        let Some(requested) = self.requested.clone().filter(|_| is_time && !serving.attempt.cuts.is_empty()) else {
             return;
-        }
-        if serving.attempt.cuts.is_empty() {
-            serving.fallback = None;
-            self.period = self.policy.period;
-        } else if !busy || served >= self.period.saturating_mul(2) {
-            let fallback = Box::new(Attempt { proven: true, ..serving.attempt.clone() });
-            let Some(requested) = self.requested.clone() else { return };
-            actions.push(Action::Record(format!("it has served for {served:.0?}: what was asked for is tried again")));
-            self.load_in_place(number, Attempt::whole(requested), Cause::Retry { fallback }, actions);
-        }
+        };
+        let fallback = Box::new(Attempt { proven: true, ..serving.attempt.clone() });
+        actions.push(Action::Record(format!("it has served for {served:.0?}: what was asked for is tried again")));
+        self.load_in_place(number, Attempt::whole(requested), Cause::Retry { fallback }, actions);
     }
 
     fn load_in_place(&mut self, worker: u64, attempt: Attempt, cause: Cause, actions: &mut Vec<Action>) {

@@ -286,6 +286,36 @@ fn the_table() {
             ],
         ),
         (
+            "what has lasted is not doubted any more",
+            vec![
+                (0, asked(&tensor(chain.clone())), &["start 1: tensor ngram-mod,draft-simple +draft"]),
+                (0, gone(1), &["start 2: ngram-mod,draft-simple +draft"]),
+                (0, loaded(2, &both), &["serve 2"]),
+                (10 * MINUTE, tick(), &["load 2: tensor ngram-mod,draft-simple +draft"]),
+                (10 * MINUTE, loaded(2, &both), &["serve 2"]),
+                (20 * MINUTE, gone(2), &["start 3: tensor ngram-mod"]),
+                (20 * MINUTE, loaded(3, &[NgramMod]), &["serve 3"]),
+                (30 * MINUTE, tick(), &["load 3: tensor ngram-mod,draft-simple +draft"]),
+            ],
+        ),
+        (
+            "the user's word also makes periods short again",
+            vec![
+                (0, asked(&simple), &["start 1: draft-simple +draft"]),
+                (0, loaded(1, &[DraftSimple]), &["serve 1"]),
+                (0, gone(1), &["start 2: plain"]),
+                (0, loaded(2, &[]), &["serve 2"]),
+                (10 * MINUTE, tick(), &["load 2: draft-simple +draft"]),
+                (10 * MINUTE, gone(2), &["start 3: plain"]),
+                (10 * MINUTE, Event::Reload, &["kill 3"]),
+                (10 * MINUTE, gone(3), &["start 4: draft-simple +draft"]),
+                (10 * MINUTE, loaded(4, &[DraftSimple]), &["serve 4"]),
+                (11 * MINUTE, gone(4), &["start 5: plain"]),
+                (11 * MINUTE, loaded(5, &[]), &["serve 5"]),
+                (21 * MINUTE, tick(), &["load 5: draft-simple +draft"]),
+            ],
+        ),
+        (
             "a load of the user takes the place of a pause, of a load, and of what serves",
             vec![
                 (0, asked(&plain), &["start 1: plain"]),
