@@ -1,24 +1,46 @@
 //! Answers as they come from the engine: several tasks as one, and whole answers for clients that do not stream.
 
-use super::backend::{Answers, Backend};
+use super::ApiState;
+use super::backend::Answers;
 use super::error::ApiError;
+use crate::server::access;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use futures_util::stream::{self, StreamExt};
 use llama_spec::spec::Stats;
 use llama_spec::supervise::task::{Finish, TokenUpdate};
 use llama_spec::supervise::{Task, Update};
+use std::convert::Infallible;
+
+/// Where the tokens of a request are counted, if somebody wants to know.
+#[derive(Clone, Debug)]
+pub(super) struct Meter(Option<access::Tokens>);
+
+impl<S: Sync> FromRequestParts<S> for Meter {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
+        Ok(Self(parts.extensions.get().cloned()))
+    }
+}
 
 /// Begins all tasks. The answers of the second are numbered after those of the first, and so on. If one of the tasks is not
 /// taken, none is.
-pub(super) fn submit(backend: &dyn Backend, tasks: Vec<Task>) -> Result<(Answers, u32), ApiError> {
+pub(super) fn submit(api: &ApiState, tasks: Vec<Task>, meter: Meter) -> Result<(Answers, u32), ApiError> {
     let mut first = 0;
     let mut all = Vec::with_capacity(tasks.len());
     for task in tasks {
         let (offset, count) = (first, task.answers);
-        let answers = backend.submit(task)?.map(move |(answer, update)| (answer.saturating_add(offset), update));
+        let answers = api.backend().submit(task)?.map(move |(answer, update)| (answer.saturating_add(offset), update));
         all.push(answers.boxed());
         first += count;
     }
-    Ok((stream::select_all(all).boxed(), first))
+    let counted = stream::select_all(all).inspect(move |(_, update)| {
+        if let (Some(tokens), Ok(Update::Tokens(new))) = (&meter.0, update) {
+            tokens.add(new.len() as u64);
+        }
+    });
+    Ok((counted.boxed(), first))
 }
 
 /// A whole answer.

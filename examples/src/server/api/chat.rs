@@ -1,6 +1,6 @@
 //! `POST /v1/chat/completions`.
 
-use super::answers::{self, Total, Whole};
+use super::answers::{self, Meter, Total, Whole};
 use super::common::{Common, Stamp};
 use super::delta::{Calls, Pieces};
 use super::error::ApiError;
@@ -17,7 +17,11 @@ use llama_spec::supervise::{Task, Update};
 use serde_json::{Value, json};
 
 /// Answers a conversation.
-pub(super) async fn handle(State(api): State<ApiState>, mut fields: Fields) -> Result<Response, ApiError> {
+pub(super) async fn handle(
+    State(api): State<ApiState>,
+    meter: Meter,
+    mut fields: Fields,
+) -> Result<Response, ApiError> {
     let snapshot = api.backend().status();
     let template = snapshot.info.as_ref().and_then(|info| info.chat_template.as_deref());
     let chat = conversation::take(&mut fields, template)?;
@@ -41,7 +45,7 @@ pub(super) async fn handle(State(api): State<ApiState>, mut fields: Fields) -> R
     request.logprobs = logprobs;
     let task = Task::chat(chat, request).answers(each);
     let stamp = Stamp::new("chatcmpl", api.model(&snapshot));
-    let (answers, count) = answers::submit(api.backend(), vec![task])?;
+    let (answers, count) = answers::submit(&api, vec![task], meter)?;
     if stream {
         let frames = ChatFrames::new(stamp, shown, plan, count);
         return sse::respond(answers, count, frames, pace).await;

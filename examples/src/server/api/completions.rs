@@ -1,6 +1,6 @@
 //! `POST /v1/completions`.
 
-use super::answers::{self, Total, Whole};
+use super::answers::{self, Meter, Total, Whole};
 use super::chat::finish_reason;
 use super::common::{Common, Stamp};
 use super::error::ApiError;
@@ -18,7 +18,11 @@ use llama_spec::supervise::{Task, Update};
 use serde_json::{Value, json};
 
 /// Continues texts.
-pub(super) async fn handle(State(api): State<ApiState>, mut fields: Fields) -> Result<Response, ApiError> {
+pub(super) async fn handle(
+    State(api): State<ApiState>,
+    meter: Meter,
+    mut fields: Fields,
+) -> Result<Response, ApiError> {
     let snapshot = api.backend().status();
     let (prompts, _) = prompt::take(&mut fields, &api, &snapshot)?;
     refuse_what_there_is_not(&mut fields)?;
@@ -41,7 +45,7 @@ pub(super) async fn handle(State(api): State<ApiState>, mut fields: Fields) -> R
     }
     let shown =
         Shown { stamp: Stamp::new("cmpl", api.model(&snapshot)), plan, echoes, each, logprobs: logprobs.is_some() };
-    let (answers, count) = answers::submit(api.backend(), tasks)?;
+    let (answers, count) = answers::submit(&api, tasks, meter)?;
     if stream {
         return sse::respond(answers, count, TextFrames::new(shown, count, usage), pace).await;
     }

@@ -116,9 +116,10 @@ impl From<Problem> for ApiError {
             }
             _ => Self::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", redact::line(&message)),
         };
-        match setting {
-            Some(setting) => error.about(field(&setting)),
-            None => error,
+        match setting.as_deref() {
+            // Which of the fields it is, the engine does not know.
+            Some("sampler") | None => error,
+            Some(setting) => error.about(field(setting)),
         }
     }
 }
@@ -142,6 +143,7 @@ fn field(setting: &str) -> &str {
         "adaptive_p.decay" => "adaptive_decay",
         "adaptive_p.target" => "adaptive_target",
         "answers" => "n",
+        "chat" => "messages",
         "dry" | "dry.multiplier" => "dry_multiplier",
         "dry.allowed_length" => "dry_allowed_length",
         "dry.base" => "dry_base",
@@ -149,7 +151,6 @@ fn field(setting: &str) -> &str {
         "dry.last_n" => "dry_penalty_last_n",
         "dynamic_temperature" | "dynamic_temperature.range" => "dynatemp_range",
         "dynamic_temperature.exponent" => "dynatemp_exponent",
-        "max_tokens" => "max_tokens",
         "mirostat.eta" => "mirostat_eta",
         "mirostat.tau" => "mirostat_tau",
         "penalties" | "penalties.repeat" => "repeat_penalty",

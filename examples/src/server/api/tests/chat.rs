@@ -259,7 +259,7 @@ async fn choices_of_tools() {
         (json!({ "tool_choice": "required" }), "tool_choice"),
         (json!({ "tools": [{ "type": "web_search" }] }), "tools[0].type"),
         (json!({ "tools": [tool("a"), tool("a")] }), "tools[1].function.name"),
-        (json!({ "tools": [{ "type": "function", "function": {} }] }), "tools[0]"),
+        (json!({ "tools": [{ "type": "function", "function": {} }] }), "tools[0].function"),
         (json!({ "functions": [] , "function_call": "auto" }), "functions"),
     ] {
         let (status, _, found, message) = refused(bad).await;
@@ -556,8 +556,10 @@ async fn who_hangs_up_frees_the_engine() {
         let (sender, steps) = tokio::sync::mpsc::channel(8);
         fake.plays(Script::Live(steps));
         let waiting = over(&fake).oneshot(posting(PATH, hi_with(json!({ "stream": stream })).to_string()));
-        let waiting = tokio::spawn(waiting);
-        sender.send((0, Ok(tokens(&["a"])))).await.unwrap();
+        let (waiting, before) = (tokio::spawn(waiting), fake.tasks());
+        while fake.tasks() == before {
+            tokio::task::yield_now().await;
+        }
         waiting.abort();
         tokio::time::timeout(LONG, sender.closed()).await.expect("the answers are dropped with the request");
     }

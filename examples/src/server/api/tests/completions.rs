@@ -39,6 +39,17 @@ async fn a_whole_text() {
 }
 
 #[tokio::test]
+async fn tokens_are_counted_for_the_log() {
+    let fake = Fake::ready();
+    fake.plays(Script::Play(text(0)));
+    let mut request = posting(PATH, json!({ "prompt": "P" }).to_string());
+    let tokens = crate::server::access::Tokens::default();
+    request.extensions_mut().insert(tokens.clone());
+    send(&over(&fake), request).await;
+    assert!(format!("{tokens:?}").contains('3'), "{tokens:?}");
+}
+
+#[tokio::test]
 async fn a_stream_of_text() {
     let fake = Fake::ready();
     fake.plays(Script::Play(text(0)));
