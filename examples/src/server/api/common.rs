@@ -1,12 +1,12 @@
 //! What the requests to generate have in common.
 
-use super::{ApiState, bias, sampling};
 use super::backend::{Backend, Snapshot};
 use super::error::ApiError;
 use super::fields::Fields;
 use super::sampling::Sampling;
 use super::speculation::{Plan, Wanted};
 use super::sse::Pace;
+use super::{ApiState, bias, sampling};
 use llama_spec::engine::Request;
 use serde_json::{Map, Value, json};
 use std::hash::{BuildHasher, RandomState};
