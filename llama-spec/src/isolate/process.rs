@@ -48,6 +48,9 @@ impl Process {
             // llama.cpp asks a debugger for a backtrace before it aborts, which takes seconds.
             command.env("GGML_NO_BACKTRACE", "1");
         }
+        // Ctrl-C in a terminal goes to all processes of a group. What becomes of a worker then is its owner's business.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (stdin, frames) = async_channel::unbounded();

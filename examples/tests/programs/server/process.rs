@@ -131,8 +131,19 @@ impl Server {
     /// Sends a signal, such as `TERM`.
     #[cfg(unix)]
     pub(crate) fn signal(&self, name: &str) {
+        self.kill(name, "");
+    }
+
+    /// Sends it to the group of processes that this one leads.
+    #[cfg(unix)]
+    pub(crate) fn signal_group(&self, name: &str) {
+        self.kill(name, "-");
+    }
+
+    #[cfg(unix)]
+    fn kill(&self, name: &str, group: &str) {
         let id = self.child.as_ref().unwrap().id();
-        let sent = Command::new("sh").arg("-c").arg(format!("kill -{name} {id}")).status().unwrap();
+        let sent = Command::new("sh").arg("-c").arg(format!("kill -{name} -- {group}{id}")).status().unwrap();
         assert!(sent.success());
     }
 

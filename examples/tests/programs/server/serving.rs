@@ -6,16 +6,22 @@ use llama_spec_tests::zoo::{CHAT_TEMPLATE, Llama};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 /// A server of a model that never ends a text by itself.
 fn endless(args: &[&str]) -> Server {
+    let mut server = Server::spawn(endless_command(args));
+    server.wait_for("ready: ");
+    server
+}
+
+fn endless_command(args: &[&str]) -> Command {
     let model = path(Llama::target(1).with_chat_template(CHAT_TEMPLATE).labelled("endless-chat").cached().unwrap());
     let fixed = ["--model", &model, "--threads", "1", "--context", "200000", "--slots", "2"];
     let mut command = command(super::super::common::SERVER, fixed.iter().chain(args));
     command.env("LLAMA_SPEC_PORT", "0");
-    let mut server = Server::spawn(command);
-    server.wait_for("ready: ");
-    server
+    command
 }
 
 /// A conversation to be answered with so many tokens.
@@ -90,6 +96,20 @@ fn answers_have_time_to_end() {
     assert!(rest.contains("\"finish_reason\":\"length\"") && rest.contains("data: [DONE]"), "{rest}");
     let run = server.end();
     assert_eq!(run.status.code(), Some(0), "{run:?}");
+}
+
+#[test]
+fn ctrl_c_in_a_terminal_does_not_end_the_worker() {
+    let mut command = endless_command(&["--grace", "600"]);
+    // A terminal sends it to every process of the group.
+    command.process_group(0);
+    let mut server = Server::spawn(command);
+    server.wait_for("ready: ");
+    let stream = stream(&server, &chat(2000, json!({"stream": true})));
+    server.signal_group("INT");
+    let rest = rest(stream);
+    assert!(rest.contains("data: [DONE]") && !rest.contains("recovery"), "{rest}");
+    assert_eq!(server.end().status.code(), Some(0));
 }
 
 #[test]
