@@ -79,10 +79,6 @@ impl Tasks {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.lock().is_empty()
-    }
-
     fn lock(&self) -> MutexGuard<'_, HashMap<TaskId, Task>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
