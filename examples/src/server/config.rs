@@ -85,7 +85,7 @@ pub struct Flags {
     /// Let whoever has no key load and unload models, where no key is set
     #[arg(long, help_heading = "Network")]
     pub allow_admin_without_key: bool,
-    /// Let pages of this origin, such as https://example.org, use the server; `*` is any (may be repeated)
+    /// Let pages of this origin, such as `https://example.org`, use the server; `*` is any (may be repeated)
     #[arg(long, value_name = "ORIGIN", value_delimiter = ',', help_heading = "Network")]
     pub cors_origin: Vec<String>,
 
