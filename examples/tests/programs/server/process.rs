@@ -5,6 +5,7 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,7 +18,7 @@ pub(crate) const LONG: Duration = Duration::from_secs(120);
 pub(crate) struct Server {
     child: Option<Child>,
     pub(crate) address: SocketAddr,
-    lines: Receiver<String>,
+    lines: Mutex<Receiver<String>>,
     said: Vec<String>,
 }
 
@@ -53,7 +54,12 @@ impl Answer {
 /// The program, on a free port unless the arguments name one, in an environment that changes nothing.
 pub(crate) fn server(args: &[&str]) -> Command {
     let target = file("chat");
-    let mut command = command(SERVER, ["--model", &target, "--threads", "1"].iter().chain(args));
+    server_of(&[&["--model", &target], args].concat())
+}
+
+/// As [`server`], with the files that the arguments name.
+pub(crate) fn server_of(args: &[&str]) -> Command {
+    let mut command = command(SERVER, ["--threads", "1"].iter().chain(args));
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("LLAMA_SPEC_")) {
         command.env_remove(name);
     }
@@ -73,7 +79,7 @@ impl Server {
         let stderr = BufReader::new(child.stderr.take().unwrap());
         thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
         let nowhere = ([0, 0, 0, 0], 0).into();
-        let mut server = Self { child: Some(child), address: nowhere, lines, said: Vec::new() };
+        let mut server = Self { child: Some(child), address: nowhere, lines: Mutex::new(lines), said: Vec::new() };
         let line = server.wait_for("http://");
         let address = line.split("http://").nth(1).unwrap();
         let address = address.split(|c: char| !(c.is_ascii_digit() || ".:".contains(c))).next().unwrap();
@@ -86,7 +92,7 @@ impl Server {
         let deadline = Instant::now() + LONG;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            match self.lines.recv_timeout(left) {
+            match self.lines.get_mut().unwrap().recv_timeout(left) {
                 Ok(line) => {
                     self.said.push(line.clone());
                     if line.contains(part) {
@@ -96,6 +102,11 @@ impl Server {
                 Err(why) => panic!("{part:?} is not said ({why}): {:#?}", self.said),
             }
         }
+    }
+
+    /// The number of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
     }
 
     pub(crate) fn connect(&self) -> TcpStream {
@@ -161,7 +172,7 @@ impl Server {
         let mut stdout = String::new();
         child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
         // Until the pipe is closed.
-        self.said.extend(self.lines.iter());
+        self.said.extend(self.lines.get_mut().unwrap().iter());
         Run { status, stdout, stderr: self.said.join("\n") }
     }
 }
