@@ -47,7 +47,8 @@ async fn the_rust_client_gets_what_it_expects() {
     assert_eq!((text, reason), (whole.clone(), Some(FinishReason::Length)));
 
     // Several at once are the same as one after the other.
-    let several = futures_util::future::join_all((0..4).map(|_| client.chat().create(request(40)))).await;
+    let several =
+        futures_util::future::join_all((0..4).map(|_| async { client.chat().create(request(40)).await })).await;
     for answer in several {
         assert_eq!(answer.unwrap().choices[0].message.content.as_ref(), Some(&whole));
     }
