@@ -23,7 +23,9 @@ pub(crate) fn the_users_load_wins_over_a_recovery() {
     let requests = [greedy("abc", 200), greedy("xyz", 200)];
     let tasks = submit(&supervisor, &requests);
     // After the second crash nothing would happen for an hour.
-    until(&supervisor, "twice down", |supervisor| supervisor.status().restarts == 2 && is_recovering(supervisor));
+    until(&supervisor, "twice down", |supervisor| {
+        supervisor.status().recoveries.len() == 2 && is_recovering(supervisor)
+    });
     block_on(supervisor.load(load("recall", 2), Running::Finish)).unwrap();
     same(&read(tasks, |_, _| ()), &undisturbed("recall", &requests));
     assert_eq!(supervisor.status().state, State::Ready);

@@ -78,6 +78,8 @@ pub(super) enum Which {
     All,
     /// Those that an engine was given, this one or one before.
     Begun,
+    /// Conversations among those that have begun.
+    BegunChats,
 }
 
 impl Registry {
@@ -255,9 +257,13 @@ impl Registry {
 
     /// Ends some tasks with this problem.
     pub(super) fn end_all(&mut self, which: Which, why: &Problem) -> Vec<TaskId> {
-        let all =
-            self.tasks.iter().filter(|(_, entry)| which == Which::All || entry.has_begun() || entry.given.is_some());
-        let tickets: Vec<Ticket> = all.map(|(ticket, _)| *ticket).collect();
+        let is_one = |entry: &Entry| match which {
+            Which::All => true,
+            Which::Begun => entry.has_begun() || entry.given.is_some(),
+            Which::BegunChats => entry.has_begun() && entry.task.chat.is_some(),
+        };
+        let tickets: Vec<Ticket> =
+            self.tasks.iter().filter(|(_, entry)| is_one(entry)).map(|(ticket, _)| *ticket).collect();
         tickets.into_iter().filter_map(|ticket| self.end(ticket, why)).collect()
     }
 

@@ -1,6 +1,6 @@
 //! What is done: the actions that the recovery asks for, and whatever can go on by then.
 
-use super::{BACKLOG, Core, First, Worker};
+use super::{BACKLOG, Core, First, LONGEST, Worker};
 use crate::supervise::policy::{Action, Event, GivenUp};
 use crate::supervise::status::{Info, State};
 use crate::supervise::supervisor::command::{self, Command, Pending, Refused};
@@ -144,7 +144,7 @@ impl Core {
     }
 
     pub(super) fn obey(&mut self, Pending { command, outcome }: Pending, now: Instant) {
-        let former = self.recovery.effective().map(|load| (load.model.clone(), load.chat_template.clone()));
+        let former = self.recovery.effective().cloned();
         let unloads = matches!(command, Command::Unload);
         self.fail_outcomes("something else was asked for meanwhile");
         self.outcomes.push(outcome);
@@ -152,19 +152,24 @@ impl Core {
             self.report.forget();
         }
         self.handle(command.event(), now);
-        let present = self.recovery.effective().map(|load| (load.model.clone(), load.chat_template.clone()));
         if unloads {
-            self.end_everything(&problem(ProblemKind::Unavailable, "the model was unloaded"));
-        } else if former != present {
-            let message = "the engine broke down, and another model is being loaded: send it again";
-            let given = self.registry.end_all(Which::Begun, &problem(ProblemKind::Interrupted, message));
-            self.cancel_there(given);
+            return self.end_everything(&problem(ProblemKind::Unavailable, "the model was unloaded"));
         }
+        let (Some(former), Some(present)) = (former, self.recovery.effective()) else { return };
+        let which = match () {
+            () if former.model != present.model => Which::Begun,
+            () if former.chat_template != present.chat_template => Which::BegunChats,
+            () => return,
+        };
+        let message = "the engine broke down, and another model is being loaded: send it again";
+        let given = self.registry.end_all(which, &problem(ProblemKind::Interrupted, message));
+        self.cancel_there(given);
     }
 
     pub(super) fn stop(&mut self, now: Instant) {
         if let Some(ending) = &mut self.ending {
-            (ending.stopped, ending.deadline) = (true, now + self.settings.policy.farewell);
+            ending.stopped = true;
+            ending.deadline = now.checked_add(self.settings.policy.farewell).unwrap_or(now + LONGEST);
         }
         self.end_everything(&command::stopping());
         self.first_is(Err(Refused::stopped()));

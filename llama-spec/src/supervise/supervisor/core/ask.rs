@@ -1,6 +1,6 @@
 //! What users ask for.
 
-use super::{Core, Ending, First, MOST_ANSWERS, TICK};
+use super::{Core, Ending, First, LONGEST, MOST_ANSWERS};
 use crate::supervise::load::Load;
 use crate::supervise::policy::Event;
 use crate::supervise::status::Info;
@@ -100,7 +100,7 @@ impl Core {
 
     pub(in super::super) fn shut_down(&mut self, grace: Duration, now: Instant) -> Receiver<()> {
         let (sender, receiver) = async_channel::bounded(1);
-        let deadline = now.checked_add(grace).unwrap_or(now + TICK);
+        let deadline = now.checked_add(grace).unwrap_or(now + LONGEST);
         let ending = self.ending.get_or_insert(Ending { deadline, stopped: false, waiting: Vec::new() });
         ending.deadline = ending.deadline.min(deadline);
         ending.waiting.push(sender);

@@ -34,6 +34,8 @@ const SHORTEST_TICK: Duration = Duration::from_millis(1);
 const BACKLOG: usize = 1024;
 /// When it is tried again after it could not.
 const NEXT_TRIAL: Duration = Duration::from_secs(1);
+/// What stands for times that no clock holds: a year.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Answers of one task, as an engine allows.
 const MOST_ANSWERS: u32 = 1024;
 

@@ -44,9 +44,15 @@ impl Core {
     }
 
     pub(super) fn speculation(&self) -> Speculation {
-        let running =
-            Some(&self.totals.present().speculation).filter(|speculation| **speculation != Default::default());
-        let loaded = self.report.info().map(|info| &info.speculation);
-        self.recovery.speculation(running.or(loaded).cloned().unwrap_or_default())
+        let loaded = self.report.info().map(|info| &info.speculation).cloned().unwrap_or_default();
+        let running = &self.totals.present().speculation;
+        let reported = match self.worker.as_ref().is_some_and(|worker| worker.serving) {
+            // Not told yet.
+            true if *running == Speculation::default() => loaded,
+            true => running.clone(),
+            // Nothing is in force while nothing runs.
+            false => Speculation { effective: Vec::new(), own_drafters: 0, ..loaded },
+        };
+        self.recovery.speculation(reported)
     }
 }

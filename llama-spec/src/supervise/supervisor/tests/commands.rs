@@ -73,7 +73,7 @@ fn the_users_load_wins_over_a_recovery() {
     until_ready(&supervisor);
     let running = supervisor.submit(task(9)).unwrap();
     // After the second crash it would wait for ten minutes.
-    until(&supervisor, "twice down", |supervisor| supervisor.status().restarts == 2);
+    until(&supervisor, "twice down", |supervisor| supervisor.status().recoveries.len() == 2);
     block_on(supervisor.reload(Running::Finish)).unwrap();
     let running = seen_one(running);
     assert_eq!((running.tokens, running.pauses), (expected(9), 1));
@@ -145,17 +145,32 @@ fn the_last_command_wins() {
 fn a_cancelled_task_ends_here_and_there() {
     let stage = Stage::default();
     let supervisor = started(&stage);
-    let mut answers = supervisor.submit(task(1000)).unwrap();
+    let mut answers = supervisor.submit(task(50_000)).unwrap();
     while !matches!(answers.next(), Some((0, Ok(Update::Tokens(_))))) {}
+    stage.hold(true);
     answers.canceller().cancel();
     let last = answers.by_ref().last().unwrap().1.unwrap();
     assert!(matches!(last, Update::Finished(finish) if finish.reason == StopReason::Cancelled));
-    let dropped = supervisor.submit(task(1000)).unwrap();
+    let dropped = supervisor.submit(task(50_000)).unwrap();
     drop(dropped);
     let cancels =
         |stage: &Stage| stage.told()[0].iter().filter(|message| matches!(message, ToWorker::Cancel { .. })).count();
     until(&supervisor, "cancelled", |_| cancels(&stage) == 2);
+    stage.hold(false);
     assert_eq!(seen_one(supervisor.submit(task(2)).unwrap()).tokens, expected(2));
+}
+
+#[test]
+fn a_client_that_does_not_read_has_an_end() {
+    let stage = Stage::default();
+    let supervisor = started(&stage);
+    let sleeping = supervisor.submit(task(1_000_000)).unwrap();
+    until(&supervisor, "given up", |_| {
+        stage.told()[0].iter().any(|message| matches!(message, ToWorker::Cancel { .. }))
+    });
+    let seen = seen_one(sleeping);
+    assert_eq!(seen.problem.unwrap().kind, ProblemKind::Interrupted);
+    assert!(seen.tokens.len() >= 65_000, "{}", seen.tokens.len());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::supervise::load::Load;
 use crate::supervise::policy::Policy;
 use crate::supervise::status::State;
 use crate::supervise::task::{ProblemKind, Question, Reply};
-use crate::supervise::wire::RefusalKind;
+use crate::supervise::wire::{RefusalKind, ToWorker};
 use crate::supervise::{Supervisor, SupervisorBuilder};
 use pollster::block_on;
 use std::time::Duration;
@@ -149,15 +149,24 @@ fn what_waits_is_bounded() {
 }
 
 #[test]
-fn an_idle_engine_is_tried_and_its_failure_is_told() {
-    let script = Script { check: Err("no numbers".into()), ..Script::default() };
-    let stage = Stage::new([script]);
-    let supervisor = start(builder().check_every(Duration::from_millis(1)), &stage);
+fn an_idle_engine_that_cannot_generate_is_replaced() {
+    let stage = Stage::new([Script { check: Err("no numbers in /a/path".into()), ..Script::default() }]);
+    // Nothing was decoded when it was loaded, so it is tried at once.
+    let supervisor = start(builder(), &stage);
+    until(&supervisor, "replaced", |_| stage.told().len() == 2);
     until_ready(&supervisor);
-    seen_one(supervisor.submit(task(1)).unwrap());
-    until(&supervisor, "checked", |supervisor| {
-        supervisor.status().last_decode.is_some_and(|last| !last.ok) || stage.told().len() > 1
-    });
+    assert_eq!(stage.killed(), [0]);
+    let what = &supervisor.status().recoveries[0].what;
+    assert!(what.contains("cannot generate") && !what.contains('/'), "{what}");
+    until(&supervisor, "tried", |supervisor| supervisor.status().last_decode.is_some_and(|last| last.ok));
+}
+
+#[test]
+fn an_idle_engine_is_tried_from_time_to_time() {
+    let stage = Stage::default();
+    let supervisor = start(builder().check_every(Duration::from_millis(5)), &stage);
+    let checks = |stage: &Stage| stage.told()[0].iter().filter(|message| **message == ToWorker::Check).count();
+    until(&supervisor, "tried", |_| !stage.told().is_empty() && checks(&stage) >= 3);
 }
 
 #[test]
