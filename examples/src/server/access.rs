@@ -16,21 +16,11 @@ use std::time::Instant;
 /// The status of a request whose client did not wait for one, as others write it.
 const WENT_AWAY: u16 = 499;
 
-tokio::task_local! {
-    /// Of the request that is being answered.
-    static CURRENT: Tokens;
-}
-
-/// The tokens that were generated for a request.
+/// Where whoever answers a request adds up its tokens: an extension of the request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tokens(Arc<AtomicU64>);
 
 impl Tokens {
-    /// Of the request that is being answered here; of none elsewhere.
-    pub(super) fn current() -> Self {
-        CURRENT.try_with(Self::clone).unwrap_or_default()
-    }
-
     /// So many more were generated.
     pub(super) fn add(&self, tokens: u64) {
         self.0.fetch_add(tokens, Ordering::Relaxed);
@@ -38,20 +28,21 @@ impl Tokens {
 }
 
 /// Writes a line for each request.
-pub async fn log(request: Request, next: Next) -> Response {
+pub async fn log(mut request: Request, next: Next) -> Response {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip().to_string());
     let tokens = Tokens::default();
+    request.extensions_mut().insert(tokens.clone());
     let mut line = Line {
         peer: peer.unwrap_or_default(),
         method: request.method().clone(),
         // Without the query, in which somebody could have put a key.
         path: request.uri().path().to_owned(),
         start: Instant::now(),
-        tokens: tokens.clone(),
+        tokens,
         status: None,
         ended: false,
     };
-    let response = CURRENT.scope(tokens, next.run(request)).await;
+    let response = next.run(request).await;
     line.status = Some(response.status());
     response.map(|body| {
         // Then nobody asks for it.

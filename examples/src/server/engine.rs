@@ -1,11 +1,10 @@
 //! The engine behind the interface: a supervisor.
 
-use super::access::Tokens;
 use super::api::{Answers, Backend, Running, Snapshot};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
 use llama_spec::spec::SpecConfig;
-use llama_spec::supervise::{self, Load, Problem, Question, Reply, Supervisor, Task, Update};
+use llama_spec::supervise::{self, Load, Problem, Question, Reply, Supervisor, Task};
 use std::path::PathBuf;
 
 impl Backend for Supervisor {
@@ -25,13 +24,7 @@ impl Backend for Supervisor {
     }
 
     fn submit(&self, task: Task) -> Result<Answers, Problem> {
-        let tokens = Tokens::current();
-        let answers = StreamExt::inspect(Self::submit(self, task)?, move |(_, step)| {
-            if let Ok(Update::Tokens(generated)) = step {
-                tokens.add(generated.len() as u64);
-            }
-        });
-        Ok(answers.boxed())
+        Self::submit(self, task).map(StreamExt::boxed)
     }
 
     fn ask(&self, question: Question) -> BoxFuture<'static, Result<Reply, Problem>> {
