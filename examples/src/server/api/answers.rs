@@ -7,6 +7,7 @@ use crate::server::access;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use futures_util::stream::{self, StreamExt};
+use llama_spec::generate::StopReason;
 use llama_spec::spec::Stats;
 use llama_spec::supervise::task::{Finish, TokenUpdate};
 use llama_spec::supervise::{Task, Update};
@@ -67,10 +68,19 @@ pub(super) async fn collect(mut answers: Answers, count: u32, tokens: bool) -> R
     while open > 0 {
         let Some((answer, update)) = answers.next().await else { return Err(ApiError::broken_off()) };
         let Some(part) = parts.get_mut(answer as usize).filter(|part| part.finish.is_none()) else { continue };
-        part.add(update?, tokens);
+        let update = update?;
+        if is_cancelled(&update) {
+            return Err(ApiError::broken_off());
+        }
+        part.add(update, tokens);
         open -= u32::from(part.finish.is_some());
     }
     parts.into_iter().map(|part| part.whole().ok_or_else(ApiError::broken_off)).collect()
+}
+
+/// Whether an answer ended because somebody else wanted it to: what there is of it is not what was asked for.
+pub(super) fn is_cancelled(update: &Update) -> bool {
+    matches!(update, Update::Finished(finish) if finish.reason == StopReason::Cancelled)
 }
 
 #[derive(Debug, Default)]

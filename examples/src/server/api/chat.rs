@@ -251,11 +251,11 @@ impl Frames for ChatFrames {
                 true => out.value(
                     &self.aside("recovery", json!({ "event": "paused", "reason": super::redact::line(&reason) })),
                 ),
-                false => out.comment("the engine is being restarted"),
+                false => out.paused(),
             },
             Update::Resumed => match self.shown.details {
                 true => out.value(&self.aside("recovery", json!({ "event": "resumed" }))),
-                false => out.comment("the engine goes on"),
+                false => out.resumed(),
             },
             Update::Finished(finish) => {
                 self.open(answer, out);

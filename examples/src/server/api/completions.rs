@@ -192,8 +192,8 @@ impl Frames for TextFrames {
                 }
             }
             Update::Tokens(tokens) => self.tokens(answer, &tokens, out),
-            Update::Paused { .. } => out.comment("the engine is being restarted"),
-            Update::Resumed => out.comment("the engine goes on"),
+            Update::Paused { .. } => out.paused(),
+            Update::Resumed => out.resumed(),
             Update::Finished(finish) => self.finished(answer, &finish, out),
             _ => {}
         }

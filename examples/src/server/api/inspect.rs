@@ -23,20 +23,20 @@ pub(super) async fn handle(State(api): State<ApiState>) -> Result<Json<Value>, A
     if let Some((_, report)) = last.as_ref().filter(|(known, _)| *known == load) {
         return Ok(Json(report.clone()));
     }
-    let asked = load.clone();
-    let report = tokio::task::spawn_blocking(move || report(&asked)).await;
+    let (asked, supervised) = (load.clone(), api.options().supervised);
+    let report = tokio::task::spawn_blocking(move || report(&asked, supervised)).await;
     let report = report.ok().flatten().ok_or_else(|| ApiError::unavailable("the files cannot be read now", 10))?;
     *last = Some((load, report.clone()));
     Ok(Json(report))
 }
 
-fn report(load: &Load) -> Option<Value> {
+fn report(load: &Load, supervised: bool) -> Option<Value> {
     let target = ModelFile::open(&load.model).ok()?;
     let draft = match &load.draft {
         Some(draft) => Some(ModelFile::open(draft).ok()?),
         None => None,
     };
-    let conditions = Conditions::from(&load.context).split_mode(load.split_mode);
+    let conditions = Conditions::from(&load.context).split_mode(load.split_mode).supervised(supervised);
     let report = Report::new(&target, draft.as_ref(), load.speculation.as_ref(), &conditions);
     let mut report = serde_json::to_value(report).ok()?;
     redact::within(&mut report);

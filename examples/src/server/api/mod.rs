@@ -61,6 +61,8 @@ pub struct ApiOptions {
     /// Whether models may be loaded and unloaded. Set it only where an API key is asked for, or where only the machine itself is
     /// listened to and its owner allows it.
     pub admin: bool,
+    /// Whether the engine runs in a process of its own, which decides what `/inspect` warns of.
+    pub supervised: bool,
     /// How old the last good decode may be for the server to be ready. It must be longer than the time between checks of an
     /// engine that is idle.
     pub decode_age: Duration,
@@ -79,6 +81,7 @@ impl Default for ApiOptions {
         Self {
             alias: None,
             admin: false,
+            supervised: true,
             decode_age: Duration::from_secs(60),
             keep_alive: Some(Duration::from_secs(15)),
             first_step: Duration::from_secs(5),

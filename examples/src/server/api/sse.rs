@@ -3,6 +3,7 @@
 //! A client that reads slowly slows nothing down but itself: the next step of an answer is taken when the last one was
 //! written, and waits with the engine until then. When the client is gone, the body is dropped, and the answers with it.
 
+use super::answers;
 use super::backend::Answers;
 use super::error::ApiError;
 use axum::http::{HeaderName, HeaderValue};
@@ -39,9 +40,18 @@ impl Out {
         self.0.push_back(Event::default().data(line));
     }
 
-    /// A line that clients pass over.
-    pub(super) fn comment(&mut self, line: &str) {
-        self.0.push_back(Event::default().comment(line.replace(['\r', '\n'], " ")));
+    /// The engine is being restarted, in a line that clients pass over.
+    pub(super) fn paused(&mut self) {
+        self.comment("the engine is being restarted");
+    }
+
+    /// The engine goes on, in a line that clients pass over.
+    pub(super) fn resumed(&mut self) {
+        self.comment("the engine goes on");
+    }
+
+    fn comment(&mut self, line: &str) {
+        self.0.push_back(Event::default().comment(line));
     }
 }
 
@@ -104,6 +114,7 @@ impl<F: Frames> Events<F> {
 
     fn step(&mut self, step: Option<(u32, Result<Update, Problem>)>) {
         match step {
+            Some((_, Ok(update))) if answers::is_cancelled(&update) => self.break_off(ApiError::broken_off()),
             Some((answer, Ok(update))) => {
                 let Some(open) = self.open.get_mut(answer as usize).filter(|open| **open) else { return };
                 *open = !matches!(update, Update::Finished(_));

@@ -200,8 +200,8 @@ impl Frames for LlamaFrames {
                 state.new_line |= text.contains('\n');
                 out.value(&self.piece(answer, &text, &tokens));
             }
-            Update::Paused { .. } => out.comment("the engine is being restarted"),
-            Update::Resumed => out.comment("the engine goes on"),
+            Update::Paused { .. } => out.paused(),
+            Update::Resumed => out.resumed(),
             Update::Finished(finish) => {
                 let new_line = state.new_line || finish.text.contains('\n');
                 let (prompt, shifted) = (state.prompt, state.shifted);

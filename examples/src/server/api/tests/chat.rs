@@ -528,6 +528,13 @@ async fn a_stream_that_breaks_off_says_so() {
     let events = post(&over(&fake), PATH, hi_with(json!({ "stream": true }))).await.events();
     assert_eq!(events.last().unwrap()["error"]["code"], "interrupted");
 
+    // What the server cancels did not come to an end.
+    for stream in [true, false] {
+        fake.plays(Script::Play(vec![(0, Ok(begun())), (0, Ok(finished("cancelled", Value::Null)))]));
+        let got = post(&over(&fake), PATH, hi_with(json!({ "stream": stream }))).await;
+        assert!(got.body.contains("\"code\":\"interrupted\"") && !got.body.contains("[DONE]"), "{}", got.body);
+    }
+
     // What is known before anything was written has a status of its own.
     fake.plays(Script::Play(vec![(0, Err(problem("too-long", "too long", None)))]));
     let got = post(&over(&fake), PATH, hi_with(json!({ "stream": true }))).await;

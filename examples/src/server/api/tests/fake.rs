@@ -60,6 +60,12 @@ impl Fake {
         self.0.lock().unwrap().replies.push_back(reply);
     }
 
+    /// What was to come and what was asked for until now.
+    pub(super) fn forget(&self) {
+        let mut inner = self.0.lock().unwrap();
+        (inner.scripts, inner.replies, inner.tasks) = Default::default();
+    }
+
     /// Commands are refused.
     pub(super) fn refuses(&self, problem: Problem) {
         self.0.lock().unwrap().refusal = Some(problem);

@@ -6,6 +6,7 @@ mod completions;
 mod errors;
 mod fake;
 mod health;
+mod hostile;
 mod llama;
 
 use super::{ApiOptions, ApiState, router};
