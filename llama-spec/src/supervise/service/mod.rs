@@ -227,7 +227,7 @@ impl Shared {
         let Some(loaded) = self.stage.now() else {
             return (self.say)(FromWorker::Checked(Err("no model is loaded".into())));
         };
-        let stats = loaded.engine.stats();
+        let stats = pulse::known(loaded.engine.stats(), self.tasks.running());
         if check::is_needless(&stats) {
             return self.vitals.check_by_work(stats);
         }
@@ -245,7 +245,7 @@ impl Shared {
         if let Err(reason) = self.desk.watch() {
             self.poisoned(reason);
         }
-        let (said, checks) = self.vitals.look(&self.stage, !self.desk.is_idle());
+        let (said, checks) = self.vitals.look(&self.stage, self.tasks.running(), !self.desk.is_idle());
         said.into_iter().for_each(|message| (self.say)(message));
         checks
     }

@@ -12,6 +12,14 @@ pub(super) const TICK: Duration = Duration::from_millis(200);
 /// How long nothing is said while nothing goes on.
 const QUIET: Duration = Duration::from_secs(1);
 
+/// The numbers of an engine that was given so many texts. An engine that hangs in one of its first steps has not told that it has
+/// any.
+pub(super) fn known(mut stats: EngineStats, running: u64) -> EngineStats {
+    let slots = stats.slots.len() as u64;
+    stats.running = stats.running.max(running.saturating_sub(stats.queued).min(slots));
+    stats
+}
+
 /// What is kept between two looks.
 #[derive(Debug, Default)]
 pub(super) struct Vitals(Mutex<Kept>);
@@ -51,8 +59,9 @@ impl Vitals {
 
     /// Looks at the engine and gives what is to be said, and how many checks must be made after all: the work that was to take
     /// their place has ended without any.
-    pub(super) fn look(&self, stage: &Stage, is_preparing: bool) -> (Vec<FromWorker>, usize) {
+    pub(super) fn look(&self, stage: &Stage, running: u64, is_preparing: bool) -> (Vec<FromWorker>, usize) {
         let Some(stats) = stage.look(|loaded| loaded.engine.stats()) else { return (Vec::new(), 0) };
+        let stats = known(stats, running);
         let now = Instant::now();
         let mut kept = self.lock();
         if stats.steps != kept.steps {

@@ -79,6 +79,15 @@ impl Tasks {
         }
     }
 
+    /// Answers that the engine has and that have not ended.
+    pub(super) fn running(&self) -> u64 {
+        let left = |task: &Task| match task {
+            Task::Running { left, .. } => *left as u64,
+            Task::Waiting { .. } => 0,
+        };
+        self.lock().values().map(left).sum()
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<TaskId, Task>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

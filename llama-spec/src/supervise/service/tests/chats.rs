@@ -1,6 +1,6 @@
 //! Conversations: rendered, kept to a form, and taken apart.
 
-use super::support::{Worker, load};
+use super::support::{Told, Worker, load};
 use crate::chat::{ChatRequest, Delta, Message, Tool, ToolChoice};
 use crate::engine::Request;
 use crate::generate::StopReason;
@@ -51,53 +51,24 @@ fn add() -> Tool {
     Tool::new("add", "Adds numbers.", parameters)
 }
 
-/// The content and the arguments of the first call, put together from what was told.
-fn sum(deltas: impl IntoIterator<Item = Delta>) -> (String, Option<String>, String) {
-    let (mut content, mut name, mut arguments) = (String::new(), None, String::new());
-    for delta in deltas {
-        match delta {
-            Delta::Content(text) => content += &text,
-            Delta::ToolCall { name: new, arguments: more, .. } => {
-                name = new.or(name);
-                arguments += &more;
-            }
-            Delta::Reasoning(_) => {}
-        }
-    }
-    (content, name, arguments)
-}
-
-fn answer(
-    worker: &mut Worker,
-    chat: ChatRequest,
-    request: Request,
-) -> (super::support::Told, (String, Option<String>, String)) {
+/// What was told, and the content put together from its pieces.
+fn answer(worker: &mut Worker, chat: ChatRequest, request: Request) -> (Told, String) {
     worker.start(1, Task::chat(chat, request));
     let told = worker.told(1, 0);
-    let deltas = told.tokens.iter().flat_map(|token| token.deltas.clone()).chain(told.end().deltas.clone());
-    let sum = sum(deltas.collect::<Vec<_>>());
-    (told, sum)
-}
-
-#[test]
-fn a_required_call_is_made_and_taken_apart() {
-    let mut worker = worker();
-    let chat = ask().tools(vec![add()]).tool_choice(ToolChoice::Required);
-    let (told, (_, name, arguments)) = answer(&mut worker, chat, request());
-    assert_eq!(told.end().reason, StopReason::EndOfText, "{}", told.text());
-    let Some(message) = &told.end().message else { panic!("no message") };
-    let [call] = &message.tool_calls[..] else { panic!("{message:?}") };
-    assert_eq!((name.as_deref(), &arguments), (Some("add"), &call.arguments));
-    let arguments: Value = serde_json::from_str(&arguments).unwrap();
-    assert!(arguments["a"].is_u64() && arguments["sure"].is_boolean(), "{arguments}");
-    assert_eq!(told.end().malformed, None);
+    let deltas = told.tokens.iter().flat_map(|token| &token.deltas).chain(&told.end().deltas);
+    let content = deltas.filter_map(|delta| match delta {
+        Delta::Content(text) => Some(text.as_str()),
+        _ => None,
+    });
+    let content = content.collect();
+    (told, content)
 }
 
 #[test]
 fn a_schema_is_kept_to() {
     let mut worker = worker();
     let schema = json!({ "type": "object", "properties": { "a": { "enum": [1, 2] } }, "required": ["a"] });
-    let (told, (content, ..)) = answer(&mut worker, ask().json_schema(schema), request());
+    let (told, content) = answer(&mut worker, ask().json_schema(schema), request());
     let value: Value = serde_json::from_str(&content).unwrap();
     assert!(value["a"] == 1 || value["a"] == 2, "{content}");
     assert_eq!(told.end().message.as_ref().map(Message::text), Some(content));

@@ -55,8 +55,11 @@ fn pulses_come_while_it_works_and_while_it_does_not() {
 #[test]
 fn several_answers_have_following_seeds() {
     let mut worker = Worker::loaded(load("target"));
-    let sampled =
-        |seed| Request::prompt("Hello").sampler(SamplerOptions::default().temperature(8.0).seed(seed)).max_tokens(12);
+    let sampled = |seed| {
+        Request::prompt("Hello")
+            .sampler(SamplerOptions::default().temperature(8.0).top_p(1.0).min_p(0.0).seed(seed))
+            .max_tokens(12)
+    };
     worker.start(1, Task::text(sampled(5)).answers(3));
     let many: Vec<String> = (0..3).map(|answer| worker.told(1, answer).text()).collect();
     worker.start(2, Task::text(sampled(7)));
