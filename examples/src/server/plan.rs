@@ -60,6 +60,7 @@ impl Plan {
         load.gpu_layers = flags.model.gpu_layers;
         load.draft_gpu_layers = flags.model.draft_gpu_layers;
         load.split_mode = flags.split_mode;
+        load.accept_risk = !flags.no_supervise;
         load.queue = flags.queue as usize;
         load.probe = !flags.no_probe;
         load.chat_template = chat_template;

@@ -94,6 +94,7 @@ fn router(flags: &Flags, supervisor: Supervisor, keys: &Keys, name: String, cors
     let options = ApiOptions {
         alias: Some(name),
         admin: !keys.is_empty() || flags.allow_admin_without_key,
+        supervised: !flags.no_supervise,
         prompt_bytes: (flags.max_prompt as usize) << 10,
         ..ApiOptions::default()
     };

@@ -29,6 +29,9 @@ pub struct Load {
     pub draft_gpu_layers: Option<GpuLayers>,
     /// How models are divided among several GPUs.
     pub split_mode: SplitMode,
+    /// Accept what usually works and can end the process, by the rules of [`compat`](crate::compat): a worker is replaced. Default: it
+    /// is accepted; for an engine in the program's own process better not.
+    pub accept_risk: bool,
     /// Requests that may wait while all slots are in use.
     pub queue: usize,
     /// Try the engine before it serves.
@@ -54,6 +57,7 @@ impl Default for Load {
             gpu_layers: GpuLayers::default(),
             draft_gpu_layers: None,
             split_mode: SplitMode::default(),
+            accept_risk: true,
             queue: 256,
             probe: true,
             probe_budget: Duration::from_secs(2),

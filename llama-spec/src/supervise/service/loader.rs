@@ -167,6 +167,7 @@ impl Work {
             .context(load.context.clone())
             .gpu_layers(load.gpu_layers)
             .split_mode(load.split_mode)
+            .accept_risk(load.accept_risk)
             .queue(load.queue)
             .probe(if load.probe { Probe::Full } else { Probe::Off })
             .probe_budget(load.probe_budget)

@@ -42,7 +42,7 @@ impl SupervisorBuilder {
     }
 
     /// The engine runs in this process. It is made anew when it breaks down, but what ends the process ends everything, and an
-    /// engine that hangs keeps its memory.
+    /// engine that hangs keeps its memory. Better not to [accept risks](field@Load::accept_risk) then.
     pub fn in_process(mut self) -> Self {
         self.launch = Where::Thread;
         self
