@@ -32,7 +32,7 @@ const CLOSING: Duration = Duration::from_secs(2);
 
 /// What is said to a client for whom there is no connection left.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n\
-    Connection: close\r\nContent-Length: 110\r\n\r\n\
+    Connection: close\r\nContent-Length: 111\r\n\r\n\
     {\"error\":{\"message\":\"too many connections; try again\",\"type\":\"server_error\",\"param\":null,\"code\":\"connections\"}}";
 
 /// The limits of connections.

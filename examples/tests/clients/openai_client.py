@@ -33,7 +33,7 @@ def models(client):
         client.models.retrieve("nobody")
         raise AssertionError("a model that is not there")
     except openai.NotFoundError as error:
-        assert error.status_code == 404 and "nobody" in error.message, error
+        assert error.status_code == 404 and "model" in error.message, error
 
 
 def chat(client):
@@ -173,7 +173,7 @@ def errors(client):
             return error
         raise AssertionError(f"{request} was not refused")
 
-    assert refused(openai.BadRequestError, temperature=-1).body["param"] == "temperature"
+    assert refused(openai.BadRequestError, temperature=3000).body["param"] == "temperature"
     assert refused(openai.BadRequestError, top_logprobs=1000, logprobs=True).body["param"] == "top_logprobs"
     refused(openai.BadRequestError, messages=[])
     refused(openai.BadRequestError, messages=[{"role": "user", "content": "x" * 20000}])

@@ -53,7 +53,7 @@ async fn the_rust_client_gets_what_it_expects() {
         assert_eq!(answer.unwrap().choices[0].message.content.as_ref(), Some(&whole));
     }
 
-    let refused = client.chat().create(CreateChatCompletionRequest { temperature: Some(-1.0), ..request(2) }).await;
+    let refused = client.chat().create(CreateChatCompletionRequest { temperature: Some(3000.0), ..request(2) }).await;
     let error = refused.unwrap_err().to_string();
     assert!(error.contains("temperature"), "{error}");
 }

@@ -114,7 +114,10 @@ impl Page {
     pub(crate) async fn until(&self, condition: &str) {
         let start = Instant::now();
         while self.js(&format!("return Boolean({condition})")).await != Value::Bool(true) {
-            assert!(start.elapsed() < PATIENCE, "never true: {condition}");
+            if start.elapsed() >= PATIENCE {
+                let shown = self.js("return document.body.innerText").await;
+                panic!("never true: {condition}; the page shows {shown}");
+            }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

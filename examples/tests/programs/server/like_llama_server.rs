@@ -1,9 +1,10 @@
 //! What llama-server holds to with speculation, this server holds to as well.
 
 use super::super::common::file;
-use super::process::{Server, server_of};
+use super::process::{LONG, Server, server_of};
 use serde_json::{Value, json};
 use std::thread;
+use std::time::{Duration, Instant};
 
 fn drafted(slots: &str, context: &str) -> Server {
     let (target, draft) = (file("target"), file("draft-0.8"));
@@ -79,9 +80,14 @@ fn side_by_side_is_as_one_after_the_other_and_the_totals_are_the_sums() {
     };
     let (drafted, accepted) =
         ("llamacpp:spec_decode_num_draft_tokens_total", "llamacpp:spec_decode_num_accepted_tokens_total");
+    // The numbers of the worker are told several times a second.
+    let start = Instant::now();
+    while metric(&server, "llamacpp:tokens_predicted_total") < sum("predicted_n") && start.elapsed() < LONG {
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(metric(&server, "llamacpp:tokens_predicted_total"), sum("predicted_n"));
     assert_eq!(metric(&server, drafted), sum("draft_n"));
     assert_eq!(metric(&server, accepted), sum("draft_n_accepted"));
-    assert_eq!(metric(&server, "llamacpp:tokens_predicted_total"), sum("predicted_n"));
     let slots = server.get("/slots", &[]).json();
     assert_eq!(slots.as_array().map(Vec::len), Some(4), "{slots}");
 }

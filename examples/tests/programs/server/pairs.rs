@@ -30,6 +30,6 @@ fn a_pair_that_cannot_work_is_never_served() {
         assert_eq!(run.status.code(), Some(3), "{run:?}");
         assert!(!run.stderr.contains("listening"), "{run:?}");
         let report = run.stdout.clone() + &run.stderr;
-        assert!(report.contains("fails") && report.contains("draft"), "{report}");
+        assert!(report.contains("FAILS") && report.contains("draft"), "{report}");
     }
 }

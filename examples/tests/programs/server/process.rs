@@ -154,7 +154,7 @@ impl Server {
     #[cfg(unix)]
     fn kill(&self, name: &str, group: &str) {
         let id = self.child.as_ref().unwrap().id();
-        let sent = Command::new("sh").arg("-c").arg(format!("kill -{name} -- {group}{id}")).status().unwrap();
+        let sent = Command::new("sh").arg("-c").arg(format!("kill -{name} {group}{id}")).status().unwrap();
         assert!(sent.success());
     }
 

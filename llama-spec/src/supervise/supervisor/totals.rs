@@ -69,11 +69,13 @@ fn sum(earlier: &EngineStats, mut present: EngineStats) -> EngineStats {
         (&mut present.preempted, earlier.preempted),
         (&mut present.decodes, earlier.decodes),
         (&mut present.decoded_slots, earlier.decoded_slots),
+        (&mut present.steps, earlier.steps),
     ] {
         *mine = mine.saturating_add(others);
     }
     present.queue_times.add(&earlier.queue_times);
     present.times_to_first_token.add(&earlier.times_to_first_token);
+    present.longest_step = present.longest_step.max(earlier.longest_step);
     present.plain_token = present.plain_token.or(earlier.plain_token);
     present
 }
