@@ -88,14 +88,18 @@ function wantKey(refused) {
   byId("key").focus();
 }
 
+const waiting = [];
+
 /** Calls `again` each time a key was given. */
 export function onKey(again) {
-  byId("key-form").addEventListener("submit", (event) => {
-    event.preventDefault();
-    const field = byId("key");
-    sessionStorage.setItem(KEY, field.value.trim());
-    field.value = "";
-    byId("key-form").hidden = true;
-    again();
-  });
+  waiting.push(again);
 }
+
+byId("key-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const field = byId("key");
+  sessionStorage.setItem(KEY, field.value.trim());
+  field.value = "";
+  byId("key-form").hidden = true;
+  for (const again of waiting) again();
+});

@@ -67,22 +67,20 @@ def streaming(client):
 
 
 def tools(client):
-    choice = {"type": "function", "function": {"name": "set_lamp"}}
-    for wanted in ["required", choice]:
-        answer = client.chat.completions.create(
-            model=MODEL, messages=SAY, tools=[NOW], tool_choice=wanted, max_tokens=200, temperature=0
-        )
+    # The model would ramble before it calls anything: the answer is begun for it.
+    begun = SAY + [{"role": "assistant", "content": "<tool_call>\n"}]
+    request = {"model": MODEL, "messages": begun, "tools": [NOW], "max_tokens": 400, "temperature": 0}
+    request["extra_body"] = {"continue_final_message": True}
+    for wanted in ["required", {"type": "function", "function": {"name": "set_lamp"}}]:
+        answer = client.chat.completions.create(**request, tool_choice=wanted)
         calls = answer.choices[0].message.tool_calls
         assert answer.choices[0].finish_reason == "tool_calls" and len(calls) == 1, answer
         assert calls[0].id and calls[0].type == "function" and calls[0].function.name == "set_lamp", answer
         arguments = json.loads(calls[0].function.arguments)
         assert arguments["lamp"] in ("left", "right") and isinstance(arguments["on"], bool), arguments
     # In pieces it is the same call.
-    stream = client.chat.completions.create(
-        model=MODEL, messages=SAY, tools=[NOW], tool_choice="required", max_tokens=200, temperature=0, stream=True
-    )
     name, pieces, reason = "", "", None
-    for chunk in stream:
+    for chunk in client.chat.completions.create(**request, tool_choice="required", stream=True):
         for choice in chunk.choices:
             reason = choice.finish_reason or reason
             for call in choice.delta.tool_calls or []:
@@ -98,6 +96,13 @@ def tools(client):
     ]
     answer = client.chat.completions.create(model=MODEL, messages=messages, tools=[NOW], max_tokens=5, temperature=0)
     assert answer.usage.completion_tokens > 0, answer
+    # A tool that is not there cannot be called.
+    try:
+        nobody = {"type": "function", "function": {"name": "nobody"}}
+        client.chat.completions.create(model=MODEL, messages=SAY, tools=[NOW], tool_choice=nobody)
+        raise AssertionError("a call of nothing")
+    except openai.BadRequestError as error:
+        assert error.body["param"] == "tool_choice", error
 
 
 def json_schema(client):

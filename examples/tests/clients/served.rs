@@ -91,13 +91,26 @@ impl Drop for Served {
     }
 }
 
-/// Turns, tools and results one after the other; the model has none of its own.
-const TEMPLATE: &str = "\
-{%- if tools %}{{ tools | tojson }}
+/// ChatML with tools; the model has no template of its own.
+const TEMPLATE: &str = r#"
+{%- if tools %}<|im_start|>system
+Tools:
+{% for tool in tools %}{{ tool | tojson }}
+{% endfor %}Call them as <tool_call>{"name": ..., "arguments": ...}</tool_call><|im_end|>
 {% endif %}
-{%- for message in messages %}<|im_start|>{{ message.role }}
-{{ message.content or '' }}
-{%- for call in message.tool_calls or [] %}<tool_call>{{ call | tojson }}</tool_call>{% endfor %}<|im_end|>
-{% endfor %}
+{%- for message in messages %}
+{%- if message.role == 'tool' %}<|im_start|>user
+<tool_response>
+{{ message.content }}
+</tool_response><|im_end|>
+{% else %}<|im_start|>{{ message.role }}
+{% if message.content %}{{ message.content }}{% endif %}
+{%- for call in message.tool_calls %}
+<tool_call>
+{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}}
+</tool_call>
+{%- endfor %}<|im_end|>
+{% endif %}
+{%- endfor %}
 {%- if add_generation_prompt %}<|im_start|>assistant
-{% endif %}";
+{% endif %}"#;
