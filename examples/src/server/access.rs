@@ -1,4 +1,5 @@
-//! One line in the log for each request, written when its answer has ended. Never what was asked or answered.
+//! One line in the log for each request, written when its answer has ended. Never what was asked or answered. Looks at how the
+//! server is are for debugging only.
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{ConnectInfo, Request};
@@ -70,7 +71,18 @@ impl Drop for Line {
         let Self { peer, method, path, .. } = self;
         let tokens = self.tokens.0.load(Ordering::Relaxed);
         let message = if self.ended { "answered" } else { "the client went away" };
-        tracing::info!(target: "server", %method, path, status, milliseconds, tokens, peer, "{message}");
+        match self.is_routine() {
+            true => tracing::debug!(target: "server", %method, path, status, milliseconds, tokens, peer, "{message}"),
+            false => tracing::info!(target: "server", %method, path, status, milliseconds, tokens, peer, "{message}"),
+        }
+    }
+}
+
+impl Line {
+    /// Whether somebody only looks how the server is, as pages and monitors do every second.
+    fn is_routine(&self) -> bool {
+        const LOOKS: [&str; 6] = ["/health", "/v1/health", "/ready", "/status", "/metrics", "/slots"];
+        self.method == Method::GET && LOOKS.contains(&self.path.as_str())
     }
 }
 
