@@ -68,7 +68,7 @@ impl Drop for Line {
     fn drop(&mut self) {
         let milliseconds = self.start.elapsed().as_millis() as u64;
         let status = self.status.map_or(WENT_AWAY, |status| status.as_u16());
-        let Self { peer, method, path, .. } = self;
+        let Self { peer, method, path, .. } = &*self;
         let tokens = self.tokens.0.load(Ordering::Relaxed);
         let message = if self.ended { "answered" } else { "the client went away" };
         match self.is_routine() {
