@@ -28,7 +28,7 @@ async fn problems_have_their_status() {
 #[tokio::test]
 async fn nothing_of_the_machine_is_told() {
     let fake = Fake::ready();
-    let message = "cannot map /home/owner/models/x.gguf\nggml_abort: /src/ggml.c:12: assert";
+    let message = "cannot map /srv/owner/models/x.gguf\nggml_abort: /src/ggml.c:12: assert";
     for kind in ["unavailable", "interrupted", "failed"] {
         fake.plays(Script::Refuse(problem(kind, message, None)));
         let got = post(&over(&fake), PATH, json!({ "messages": [{ "role": "user", "content": "Hi" }] })).await;
