@@ -16,7 +16,6 @@ mod stats;
 mod worker;
 
 #[cfg(test)]
-#[cfg(test)]
 pub(crate) use builder::tried;
 pub use builder::{EngineBuilder, Loading, ModelSource, VerifyRows};
 pub(crate) use builder::{ModelShelf, Place};

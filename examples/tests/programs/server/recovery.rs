@@ -53,14 +53,12 @@ fn texts(server: &Server, happens: impl Fn() + Sync) -> Vec<Stream> {
 /// The process that has the engine.
 fn worker(server: &Server) -> String {
     let id = server.id();
-    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
-    // Threads have children of their own.
-    let all = fs::read_dir(format!("/proc/{id}/task")).unwrap().flat_map(|task| {
+    // Whichever thread started it.
+    let mut all = fs::read_dir(format!("/proc/{id}/task")).unwrap().flat_map(|task| {
         let path = task.unwrap().path().join("children");
         fs::read_to_string(path).unwrap_or_default().split_whitespace().map(str::to_owned).collect::<Vec<_>>()
     });
-    let all: Vec<String> = all.chain(children.split_whitespace().map(str::to_owned)).collect();
-    all.first().unwrap_or_else(|| panic!("no worker")).clone()
+    all.next().unwrap_or_else(|| panic!("no worker"))
 }
 
 /// Asks all the time whether it is ready, and compares that with what it says of itself.
