@@ -41,14 +41,18 @@ impl Engine {
     /// let mut midway = Midway::default();
     /// let mut response = engine.generate(request.clone())?;
     /// midway.prompt = response.prompt().to_vec();
-    /// for event in response.by_ref().take(12) {
+    /// for event in response.by_ref() {
     ///     match event? {
     ///         Event::Token { token, .. } => midway.generated.push(token),
-    ///         Event::Checkpoint(state) => midway.sampler = state.map(|state| *state),
+    ///         // It is of all tokens so far; those behind the last one belong to no round that is known to be whole.
+    ///         Event::Checkpoint(state) => {
+    ///             midway.sampler = state.map(|state| *state);
+    ///             break;
+    ///         }
     ///         _ => {}
     ///     }
     /// }
-    /// # midway.sampler = None; // the last checkpoint may be older than the last token
+    /// drop(response);
     /// let rest = engine.resume_from(&request, &midway)?.output()?;
     /// assert_eq!(midway.generated.len() + rest.tokens.len(), 30);
     /// # Ok::<_, llama_spec::Error>(())
