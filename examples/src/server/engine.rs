@@ -1,10 +1,10 @@
 //! The engine behind the interface: a supervisor.
 
-use super::api::{Answers, Backend, Running, Snapshot};
+use super::api::{Answers, Backend, Snapshot};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
 use llama_spec::spec::SpecConfig;
-use llama_spec::supervise::{self, Load, Problem, Question, Reply, Supervisor, Task};
+use llama_spec::supervise::{Load, Problem, Question, Reply, Running, Supervisor, Task};
 use std::path::PathBuf;
 
 impl Backend for Supervisor {
@@ -34,17 +34,17 @@ impl Backend for Supervisor {
 
     fn load(&self, load: Load, running: Running) -> BoxFuture<'static, Result<(), Problem>> {
         let supervisor = self.clone();
-        async move { supervisor.load(load, running.into()).await }.boxed()
+        async move { supervisor.load(load, running).await }.boxed()
     }
 
     fn reload(&self, running: Running) -> BoxFuture<'static, Result<(), Problem>> {
         let supervisor = self.clone();
-        async move { supervisor.reload(running.into()).await }.boxed()
+        async move { supervisor.reload(running).await }.boxed()
     }
 
     fn unload(&self, running: Running) -> BoxFuture<'static, Result<(), Problem>> {
         let supervisor = self.clone();
-        async move { supervisor.unload(running.into()).await }.boxed()
+        async move { supervisor.unload(running).await }.boxed()
     }
 
     fn set_draft(
@@ -54,15 +54,6 @@ impl Backend for Supervisor {
         running: Running,
     ) -> BoxFuture<'static, Result<(), Problem>> {
         let supervisor = self.clone();
-        async move { supervisor.set_draft(draft, speculation, running.into()).await }.boxed()
-    }
-}
-
-impl From<Running> for supervise::Running {
-    fn from(running: Running) -> Self {
-        match running {
-            Running::Finish => Self::Finish,
-            Running::Cancel => Self::Cancel,
-        }
+        async move { supervisor.set_draft(draft, speculation, running).await }.boxed()
     }
 }

@@ -44,7 +44,7 @@ impl Engine {
     /// for event in response.by_ref() {
     ///     match event? {
     ///         Event::Token { token, .. } => midway.generated.push(token),
-    ///         // It is of all tokens so far; those behind the last one belong to no round that is known to be whole.
+    ///         // Of all tokens so far.
     ///         Event::Checkpoint(state) => {
     ///             midway.sampler = state.map(|state| *state);
     ///             break;

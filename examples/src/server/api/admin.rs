@@ -1,14 +1,13 @@
 //! Loading and unloading at run time. Who may do that may name any file of the machine, so it is for its owner alone.
 
 use super::ApiState;
-use super::backend::Running;
 use super::error::ApiError;
 use super::fields::{self, Fields};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use llama_spec::spec::{Method, SpecConfig};
-use llama_spec::supervise::Load;
+use llama_spec::supervise::{Load, Running};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 

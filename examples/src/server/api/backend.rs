@@ -4,23 +4,13 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use llama_spec::engine::EngineStats;
 use llama_spec::spec::{SpecConfig, Speculation};
-use llama_spec::supervise::{Info, Load, Problem, Question, Reply, State, Task, Update};
+use llama_spec::supervise::{Info, Load, Problem, Question, Reply, Running, State, Task, Update};
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// The steps of the answers of a task, each with the number of the answer. It ends when all answers have ended; dropping it
 /// cancels what still runs. What is not read waits there, not here.
 pub type Answers = BoxStream<'static, (u32, Result<Update, Problem>)>;
-
-/// What happens to answers that are under way when something else is loaded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Running {
-    /// They end first.
-    #[default]
-    Finish,
-    /// They are cancelled.
-    Cancel,
-}
 
 /// An engine, wherever it runs.
 pub trait Backend: Send + Sync + 'static {

@@ -43,7 +43,7 @@ mod status;
 mod tests;
 mod unsupported;
 
-pub use backend::{Answers, Backend, Running, Snapshot};
+pub use backend::{Answers, Backend, Snapshot};
 pub use error::ApiError;
 
 use axum::Router;

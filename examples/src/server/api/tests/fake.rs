@@ -1,11 +1,11 @@
 //! An engine that plays a script: what each task gives is written down beforehand or sent while it runs.
 
-use crate::server::api::{Answers, Backend, Running, Snapshot};
+use crate::server::api::{Answers, Backend, Snapshot};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt};
 use llama_spec::engine::{EngineStats, SlotStats};
 use llama_spec::spec::{Method, SpecConfig, Speculation, Stats};
-use llama_spec::supervise::{Load, Problem, Question, Reply, State, Task, Update};
+use llama_spec::supervise::{Load, Problem, Question, Reply, Running, State, Task, Update};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::path::PathBuf;
