@@ -1,4 +1,4 @@
-//! Bytes of tokens to text: a character may be spread over several tokens.
+//! Bytes of tokens to text: a character may be spread over several tokens. And text cut at a whole character.
 
 /// Turns pieces of UTF-8 into whole characters.
 ///
@@ -50,6 +50,22 @@ impl Utf8Stream {
     pub fn finish(&mut self) -> String {
         String::from_utf8_lossy(&std::mem::take(&mut self.pending)).into_owned()
     }
+}
+
+/// The beginning of a text that is longer than `most` bytes, cut between characters and with ` ...` behind it; else the text.
+///
+/// ```
+/// use llama_spec::text::shortened;
+/// assert_eq!(shortened("caf\u{e9}".into(), 4), "caf ...");
+/// assert_eq!(shortened("caf\u{e9}".into(), 5), "caf\u{e9}");
+/// ```
+pub fn shortened(mut text: String, most: usize) -> String {
+    if text.len() > most {
+        let end = (0..=most).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        text.truncate(end);
+        text.push_str(" ...");
+    }
+    text
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use llama_spec::Error;
 use llama_spec::supervise::{Problem, ProblemKind};
+use llama_spec::text::shortened;
 use serde_json::{Value, json};
 
 /// The longest message; what is longer quotes the request.
@@ -33,7 +34,14 @@ impl ApiError {
             status if status.is_server_error() => "server_error",
             _ => "invalid_request_error",
         };
-        Self { status, kind, code: Some(code), param: None, message: shortened(message.into()), retry_after: None }
+        Self {
+            status,
+            kind,
+            code: Some(code),
+            param: None,
+            message: shortened(message.into(), MAX_MESSAGE),
+            retry_after: None,
+        }
     }
 
     /// A field of the request that makes no sense.
@@ -163,26 +171,5 @@ fn field(setting: &str) -> &str {
         "xtc" | "xtc.probability" => "xtc_probability",
         "xtc.threshold" => "xtc_threshold",
         other => other,
-    }
-}
-
-fn shortened(mut message: String) -> String {
-    if message.len() > MAX_MESSAGE {
-        let end = (0..=MAX_MESSAGE).rev().find(|end| message.is_char_boundary(*end)).unwrap_or(0);
-        message.truncate(end);
-        message.push_str(" ...");
-    }
-    message
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_messages_end_at_a_character() {
-        let short = shortened("\u{e4}".repeat(MAX_MESSAGE));
-        assert!(short.ends_with("\u{e4} ...") && short.len() <= MAX_MESSAGE + 4);
-        assert_eq!(shortened("short".into()), "short");
     }
 }

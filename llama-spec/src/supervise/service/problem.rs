@@ -4,13 +4,14 @@ use crate::error::{Error, Failure};
 use crate::options::SplitMode;
 use crate::supervise::task::{Problem, ProblemKind};
 use crate::supervise::wire::{Refusal, RefusalKind};
+use crate::text::shortened;
 
 /// The longest message in bytes: errors can quote what a client has sent.
 const LONGEST: usize = 1000;
 
 impl Problem {
     pub(super) fn new(kind: ProblemKind, message: impl Into<String>) -> Self {
-        Self { kind, message: shortened(message.into()), setting: None }
+        Self { kind, message: shortened(message.into(), LONGEST), setting: None }
     }
 
     pub(super) fn about(setting: &str, message: impl Into<String>) -> Self {
@@ -82,15 +83,6 @@ fn divides_tensors(split: SplitMode) -> bool {
 fn is_about_memory(failure: &Failure) -> bool {
     let texts = failure.log.iter().chain([&failure.message]);
     texts.map(|text| text.to_lowercase()).any(|text| text.contains("alloc") || text.contains("memory"))
-}
-
-fn shortened(mut message: String) -> String {
-    if message.len() > LONGEST {
-        let end = (0..=LONGEST).rev().find(|end| message.is_char_boundary(*end)).unwrap_or(0);
-        message.truncate(end);
-        message.push_str(" ...");
-    }
-    message
 }
 
 #[cfg(test)]
