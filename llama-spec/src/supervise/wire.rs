@@ -111,8 +111,6 @@ pub(crate) struct Pulse {
     pub(crate) stats: EngineStats,
     /// How long ago the last decode ended, and whether it gave finite numbers; nothing before the first.
     pub(crate) last_decode: Option<(Duration, bool)>,
-    /// The longest step of the engine so far: how long its silence can be.
-    pub(crate) longest_step: Duration,
 }
 
 /// Why something was not loaded.

@@ -78,8 +78,7 @@ impl Vitals {
         if busy || kept.told.is_none_or(|told| now - told >= QUIET) {
             kept.told = Some(now);
             let last_decode = kept.last_decode.map(|(at, well)| (now - at, well));
-            let longest_step = stats.longest_step;
-            said.push(FromWorker::Pulse(Box::new(Pulse { stats, last_decode, longest_step })));
+            said.push(FromWorker::Pulse(Box::new(Pulse { stats, last_decode })));
         }
         (said, again)
     }

@@ -46,7 +46,7 @@ fn pulses_come_while_it_works_and_while_it_does_not() {
         let pulse = pulse(&mut worker);
         if pulse.stats.finished == 1 {
             assert!(pulse.last_decode.is_some_and(|(_, well)| well));
-            assert!(pulse.stats.steps > 0 && !pulse.longest_step.is_zero());
+            assert!(pulse.stats.steps > 0 && !pulse.stats.longest_step.is_zero());
             break;
         }
     }

@@ -331,11 +331,7 @@ impl Actor {
                 }
             }
             self.said += 1;
-            let pulse = Pulse {
-                stats: self.stats.clone(),
-                last_decode: Some((Duration::ZERO, true)),
-                longest_step: Duration::from_millis(1),
-            };
+            let pulse = Pulse { stats: self.stats.clone(), last_decode: Some((Duration::ZERO, true)) };
             self.say(FromWorker::Pulse(Box::new(pulse)));
         }
         false
