@@ -8,12 +8,11 @@ use crate::supervise::wire::FromWorker;
 use async_channel::{Receiver, Sender};
 use futures_core::Stream;
 use futures_util::stream::SelectAll;
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::task::{Context, Poll};
+use std::thread;
 
 /// Something whose events are told.
 #[derive(Debug)]
@@ -41,7 +40,7 @@ pub(super) fn start(mut hear: impl FnMut(Said) + Send + 'static) -> io::Result<S
     let (sender, incoming) = async_channel::unbounded();
     let thread = thread::Builder::new().name("llama-spec answers".into());
     thread.spawn(move || {
-        block_on(async {
+        pollster::block_on(async {
             let (mut incoming, mut all) = (pin!(incoming), SelectAll::new());
             while let Some(said) = next(incoming.as_mut(), &mut all).await {
                 hear(said);
@@ -70,23 +69,4 @@ async fn next(mut incoming: Pin<&mut Receiver<Told>>, all: &mut SelectAll<Told>)
         }
     })
     .await
-}
-
-/// Runs a future on this thread.
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    struct Unpark(Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let mut future = pin!(future);
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let mut context = Context::from_waker(&waker);
-    loop {
-        match future.as_mut().poll(&mut context) {
-            Poll::Ready(done) => return done,
-            Poll::Pending => thread::park(),
-        }
-    }
 }
