@@ -42,7 +42,7 @@ pub use described::Described;
 pub use dflash::{Dflash, Layout};
 pub use eagle3::Eagle3;
 pub use file::file;
-pub use llama::{CHAT_TEMPLATE, Llama, Shape};
+pub use llama::{CHAT_TEMPLATE, Llama, Shape, TOOLS_TEMPLATE};
 pub use mamba::Mamba;
 pub use named::{Named, bench_draft, bench_target, named};
 pub use qwen35::Qwen35;

@@ -3,30 +3,7 @@
 use llama_spec::Model;
 use llama_spec::chat::{AnswerParser, ChatRequest, ChatTemplate, Delta, Message, Rendered};
 use llama_spec_tests::zoo::Llama;
-
-/// ChatML with tools in JSON between tags, as Hermes and Qwen have it.
-pub(crate) const TOOLS: &str = r#"
-{%- if tools %}<|im_start|>system
-Tools:
-{% for tool in tools %}{{ tool | tojson }}
-{% endfor %}Call them as <tool_call>{"name": ..., "arguments": ...}</tool_call><|im_end|>
-{% endif %}
-{%- for message in messages %}
-{%- if message.role == 'tool' %}<|im_start|>user
-<tool_response>
-{{ message.content }}
-</tool_response><|im_end|>
-{% else %}<|im_start|>{{ message.role }}
-{% if message.content %}{{ message.content }}{% endif %}
-{%- for call in message.tool_calls %}
-<tool_call>
-{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}}
-</tool_call>
-{%- endfor %}<|im_end|>
-{% endif %}
-{%- endfor %}
-{%- if add_generation_prompt %}<|im_start|>assistant
-{% endif %}"#;
+pub(crate) use llama_spec_tests::zoo::TOOLS_TEMPLATE as TOOLS;
 
 /// ChatML whose answers begin with reasoning between tags.
 pub(crate) const THINKING: &str = r#"

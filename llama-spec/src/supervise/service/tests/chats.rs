@@ -7,25 +7,8 @@ use crate::generate::StopReason;
 use crate::supervise::Load;
 use crate::supervise::task::{ProblemKind, Question, Reply, Task};
 use crate::supervise::wire::{FromWorker, ToWorker};
-use llama_spec_tests::zoo;
+use llama_spec_tests::zoo::{self, TOOLS_TEMPLATE as TOOLS};
 use serde_json::{Value, json};
-
-/// ChatML with tools in JSON between tags, as many models have it.
-const TOOLS: &str = r#"
-{%- if tools %}<|im_start|>system
-{% for tool in tools %}{{ tool | tojson }}
-{% endfor %}Call them as <tool_call>{"name": ..., "arguments": ...}</tool_call><|im_end|>
-{% endif %}
-{%- for message in messages %}<|im_start|>{{ message.role }}
-{% if message.content %}{{ message.content }}{% endif %}
-{%- for call in message.tool_calls %}
-<tool_call>
-{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}}
-</tool_call>
-{%- endfor %}<|im_end|>
-{% endfor %}
-{%- if add_generation_prompt %}<|im_start|>assistant
-{% endif %}"#;
 
 fn worker() -> Worker {
     let mut load = load("target");
