@@ -8,6 +8,7 @@ mod fake;
 mod health;
 mod hostile;
 mod llama;
+mod streams;
 
 use super::{ApiOptions, ApiState, router};
 use axum::Router;
