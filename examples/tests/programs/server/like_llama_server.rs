@@ -1,10 +1,9 @@
 //! What llama-server holds to with speculation, this server holds to as well.
 
 use super::super::common::file;
-use super::process::{LONG, Server, server_of};
+use super::process::{Answer, Server, server_of};
 use serde_json::{Value, json};
 use std::thread;
-use std::time::{Duration, Instant};
 
 fn drafted(slots: &str, context: &str) -> Server {
     let (target, draft) = (file("target"), file("draft-0.8"));
@@ -23,10 +22,9 @@ fn complete(server: &Server, more: Value) -> Value {
 }
 
 /// A number of the page for monitoring.
-fn metric(server: &Server, name: &str) -> u64 {
-    let page = server.get("/metrics", &[]).body;
-    let line = page.lines().find(|line| line.split([' ', '{']).next() == Some(name));
-    let line = line.unwrap_or_else(|| panic!("no {name} in {page}"));
+fn metric(page: &Answer, name: &str) -> u64 {
+    let line = page.body.lines().find(|line| line.split([' ', '{']).next() == Some(name));
+    let line = line.unwrap_or_else(|| panic!("no {name} in {page:?}"));
     line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
@@ -81,13 +79,11 @@ fn side_by_side_is_as_one_after_the_other_and_the_totals_are_the_sums() {
     let (drafted, accepted) =
         ("llamacpp:spec_decode_num_draft_tokens_total", "llamacpp:spec_decode_num_accepted_tokens_total");
     // The numbers of the worker are told several times a second.
-    let start = Instant::now();
-    while metric(&server, "llamacpp:tokens_predicted_total") < sum("predicted_n") && start.elapsed() < LONG {
-        thread::sleep(Duration::from_millis(20));
-    }
-    assert_eq!(metric(&server, "llamacpp:tokens_predicted_total"), sum("predicted_n"));
-    assert_eq!(metric(&server, drafted), sum("draft_n"));
-    assert_eq!(metric(&server, accepted), sum("draft_n_accepted"));
+    let page =
+        server.until("/metrics", &[], |page| metric(page, "llamacpp:tokens_predicted_total") >= sum("predicted_n"));
+    assert_eq!(metric(&page, "llamacpp:tokens_predicted_total"), sum("predicted_n"));
+    assert_eq!(metric(&page, drafted), sum("draft_n"));
+    assert_eq!(metric(&page, accepted), sum("draft_n_accepted"));
     let slots = server.get("/slots", &[]).json();
     assert_eq!(slots.as_array().map(Vec::len), Some(4), "{slots}");
 }

@@ -1,6 +1,7 @@
 //! The server from outside: how it starts and refuses to, who is let in, what it puts up with, and how it ends.
 
 mod auth;
+mod clients;
 mod like_llama_server;
 mod limits;
 mod pairs;

@@ -139,6 +139,19 @@ impl Server {
         Answer::read(&self.raw(format!("{text}\r\n{body}")))
     }
 
+    /// Asks until the answer is as wished.
+    pub(crate) fn until(&self, path: &str, headers: &[&str], wished: impl Fn(&Answer) -> bool) -> Answer {
+        let deadline = Instant::now() + LONG;
+        loop {
+            let answer = self.get(path, headers);
+            if wished(&answer) {
+                return answer;
+            }
+            assert!(Instant::now() < deadline, "{path} stays {answer:?}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Sends a signal, such as `TERM`.
     #[cfg(unix)]
     pub(crate) fn signal(&self, name: &str) {

@@ -131,9 +131,5 @@ fn bad_clients_do_not_disturb_good_ones() {
     let status: Value = server.get("/status", &[]).json();
     assert_eq!((&status["state"], &status["restarts"]), (&"ready".into(), &0.into()), "{status}");
     // All that nobody reads any more is gone.
-    let deadline = Instant::now() + super::process::LONG;
-    while server.get("/status", &[]).json()["requests"]["running"] != 0 {
-        assert!(Instant::now() < deadline);
-        thread::sleep(Duration::from_millis(20));
-    }
+    server.until("/status", &[], |answer| answer.json()["requests"]["running"] == 0);
 }

@@ -1,6 +1,7 @@
 //! With the crate `async-openai`.
 
-use crate::served::{KEY, Served};
+use super::super::process::Server;
+use super::{KEY, base, serving};
 use async_openai::Client;
 use async_openai::config::OpenAIConfig;
 use async_openai::types::chat::{
@@ -8,8 +9,8 @@ use async_openai::types::chat::{
 };
 use futures_util::StreamExt as _;
 
-fn client(served: &Served) -> Client<OpenAIConfig> {
-    Client::with_config(OpenAIConfig::new().with_api_base(format!("{}/v1", served.url)).with_api_key(KEY))
+fn client(server: &Server) -> Client<OpenAIConfig> {
+    Client::with_config(OpenAIConfig::new().with_api_base(base(server)).with_api_key(KEY))
 }
 
 fn request(tokens: u32) -> CreateChatCompletionRequest {
@@ -25,8 +26,8 @@ fn request(tokens: u32) -> CreateChatCompletionRequest {
 
 #[tokio::test]
 async fn the_rust_client_gets_what_it_expects() {
-    let served = Served::start();
-    let client = client(&served);
+    let server = serving();
+    let client = client(&server);
     let models = client.models().list().await.unwrap();
     assert_eq!(models.data.iter().map(|model| model.id.as_str()).collect::<Vec<_>>(), ["zoo"]);
 
