@@ -128,7 +128,7 @@ impl Files {
 }
 
 /// Opens a file that llama.cpp can load, as far as its header tells.
-fn open(path: &Path) -> Result<ModelFile, Failure> {
+pub(crate) fn open(path: &Path) -> Result<ModelFile, Failure> {
     let file = ModelFile::open(path)?;
     file.require_loadable()?;
     Ok(file)

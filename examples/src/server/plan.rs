@@ -3,9 +3,9 @@
 use super::config::Flags;
 use crate::failure::{Failure, tell};
 use crate::inspect;
+use crate::load::open;
 use crate::prompt::utf8;
 use llama_spec::compat::{Conditions, Report};
-use llama_spec::file::ModelFile;
 use llama_spec::supervise::Load;
 use std::fs;
 use std::path::Path;
@@ -67,13 +67,6 @@ impl Plan {
         let name = flags.alias.clone().unwrap_or_else(|| name(&flags.model.model));
         Ok(Self { load, report, doubt, name })
     }
-}
-
-/// Opens a file that llama.cpp can load, as far as its header tells.
-fn open(path: &Path) -> Result<ModelFile, Failure> {
-    let file = ModelFile::open(path)?;
-    file.require_loadable()?;
-    Ok(file)
 }
 
 /// The text of a file.

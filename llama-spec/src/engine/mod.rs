@@ -41,7 +41,7 @@ use std::time::{Duration, Instant};
 use worker::Shared;
 
 /// Answers that can be asked for at once: each takes memory while it waits.
-const MOST_ANSWERS: u32 = 1024;
+pub(crate) const MOST_ANSWERS: u32 = 1024;
 
 /// Generates many texts at once, speculatively where that is possible.
 ///

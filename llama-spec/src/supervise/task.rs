@@ -1,7 +1,7 @@
 //! What a worker is asked for, and what it answers.
 
 use crate::chat::{ChatRequest, Delta, Message};
-use crate::engine::Request;
+use crate::engine::{MOST_ANSWERS, Request};
 use crate::generate::StopReason;
 use crate::spec::{Source, Speculation, Stats};
 use crate::token::Token;
@@ -35,6 +35,15 @@ impl Task {
     pub fn answers(mut self, answers: u32) -> Self {
         self.answers = answers;
         self
+    }
+
+    /// Whether an engine gives so many answers.
+    pub(crate) fn check_answers(&self) -> Result<(), Problem> {
+        if (1..=MOST_ANSWERS).contains(&self.answers) {
+            return Ok(());
+        }
+        let message = format!("answers = {}: 1 to {MOST_ANSWERS}", self.answers);
+        Err(Problem { kind: ProblemKind::Invalid, message, setting: Some("answers".into()) })
     }
 }
 
@@ -120,6 +129,22 @@ pub struct Finish {
     pub stats: Box<Stats>,
     /// What speculation came to by then.
     pub speculation: Speculation,
+}
+
+impl Finish {
+    /// The end of an answer of which nothing came, for this reason.
+    pub(crate) fn of_nothing(reason: StopReason, speculation: Speculation) -> Self {
+        Self {
+            reason,
+            stop: None,
+            text: String::new(),
+            deltas: Vec::new(),
+            message: None,
+            malformed: None,
+            stats: Box::default(),
+            speculation,
+        }
+    }
 }
 
 /// Why a task was refused or an answer broke off.

@@ -179,16 +179,7 @@ impl Shared {
     fn cancelled(&self, id: TaskId) {
         let speculation = || self.stage.look(|loaded| loaded.engine.speculation()).unwrap_or_default();
         for answer in self.tasks.cancel(id) {
-            let finish = Finish {
-                reason: StopReason::Cancelled,
-                stop: None,
-                text: String::new(),
-                deltas: Vec::new(),
-                message: None,
-                malformed: None,
-                stats: Box::default(),
-                speculation: speculation(),
-            };
+            let finish = Finish::of_nothing(StopReason::Cancelled, speculation());
             let update = Update::Finished(Box::new(finish));
             self.say_soon(FromWorker::Update { id, answer, update, sampler: None });
         }

@@ -12,9 +12,6 @@ use crate::supervise::task::{Problem, ProblemKind, Task};
 use crate::supervise::wire::{Standing, TaskId};
 use std::sync::Arc;
 
-/// The most answers of a task; the engine has the same limit.
-const MOST_ANSWERS: u32 = 1024;
-
 /// Answers that are being generated, and what cancels each.
 #[derive(Default)]
 pub(super) struct Started {
@@ -26,9 +23,7 @@ pub(super) struct Started {
 
 /// The answers of a task that have not ended.
 pub(super) fn open_answers(task: &Task, standing: &[Standing]) -> Result<Vec<u32>, Problem> {
-    if !(1..=MOST_ANSWERS).contains(&task.answers) {
-        return Err(Problem::about("answers", format!("answers = {}: 1 to {MOST_ANSWERS}", task.answers)));
-    }
+    task.check_answers()?;
     let ended = |answer: u32| matches!(standing.get(answer as usize), Some(Standing::Ended));
     Ok((0..task.answers).filter(|answer| !ended(*answer)).collect())
 }

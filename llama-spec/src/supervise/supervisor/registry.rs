@@ -344,16 +344,7 @@ impl Entry {
     /// Ends all answers for this reason, with what is known of them here.
     fn finish(&mut self, reason: StopReason, speculation: &Speculation) {
         for index in 0..self.answers.len() {
-            let mut finish = Finish {
-                reason,
-                stop: None,
-                text: String::new(),
-                deltas: Vec::new(),
-                message: None,
-                malformed: None,
-                stats: Box::default(),
-                speculation: speculation.clone(),
-            };
+            let mut finish = Finish::of_nothing(reason, speculation.clone());
             if let Answer::Begun(begun) = &mut self.answers[index] {
                 begun.counted.interrupted();
                 begun.counted.complete(&mut finish.stats, &begun.midway);

@@ -1,6 +1,6 @@
 //! What users ask for.
 
-use super::{Core, Ending, First, LONGEST, MOST_ANSWERS};
+use super::{Core, Ending, First, LONGEST};
 use crate::supervise::load::Load;
 use crate::supervise::policy::Event;
 use crate::supervise::status::Info;
@@ -27,10 +27,7 @@ impl Core {
 
     pub(in super::super) fn submit(&mut self, task: Task, now: Instant) -> Result<(Ticket, Receiver<Step>), Problem> {
         self.takes()?;
-        if !(1..=MOST_ANSWERS).contains(&task.answers) {
-            let message = format!("answers = {}: 1 to {MOST_ANSWERS}", task.answers);
-            return Err(Problem { setting: Some("answers".into()), ..problem(ProblemKind::Invalid, message) });
-        }
+        task.check_answers()?;
         if self.registry.len() >= self.capacity() {
             let message = format!("{} requests are waiting or running already; try again later", self.registry.len());
             return Err(problem(ProblemKind::Busy, message));

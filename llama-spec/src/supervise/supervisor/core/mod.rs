@@ -36,8 +36,6 @@ const BACKLOG: usize = 1024;
 const NEXT_TRIAL: Duration = Duration::from_secs(1);
 /// What stands for times that no clock holds: a year.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
-/// Answers of one task, as an engine allows.
-const MOST_ANSWERS: u32 = 1024;
 
 /// How a supervisor is set.
 #[derive(Clone, Debug)]

@@ -381,16 +381,7 @@ fn token_update(place: usize) -> TokenUpdate {
 }
 
 fn finish(speculation: Speculation) -> Finish {
-    Finish {
-        reason: StopReason::MaxTokens,
-        stop: None,
-        text: String::new(),
-        deltas: Vec::new(),
-        message: None,
-        malformed: None,
-        stats: Box::default(),
-        speculation,
-    }
+    Finish::of_nothing(StopReason::MaxTokens, speculation)
 }
 
 fn info(speculation: Speculation) -> Info {
