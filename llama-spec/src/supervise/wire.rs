@@ -52,8 +52,6 @@ pub(crate) enum ToWorker {
         /// How many workers there were before this one.
         restarts: u64,
     },
-    /// Drop the models. Answered by [`FromWorker::Unloaded`].
-    Unload,
     /// Generate. For a task that an earlier worker began, where each answer stands; else empty.
     Start { id: TaskId, task: Box<Task>, standing: Vec<Standing> },
     /// Nobody wants this task any more.
@@ -88,8 +86,6 @@ pub(crate) enum FromWorker {
     Loaded(Box<Info>),
     /// It could not be loaded. The worker waits for another load.
     NotLoaded(Refusal),
-    /// Nothing is loaded.
-    Unloaded,
     /// A step of an answer. `sampler` comes with the last tokens of each round.
     Update { id: TaskId, answer: u32, update: Update, sampler: Option<SamplerState> },
     /// An answer broke off, or the whole task was refused (then for each of its answers).

@@ -35,8 +35,7 @@ pub(super) enum Errand {
         load: Box<Load>,
         restarts: u64,
     },
-    Unload,
-    /// Unload and end the thread; then this is dropped.
+    /// Drop the models and end the thread; then this is dropped.
     Stop(mpsc::Sender<()>),
 }
 
@@ -90,11 +89,6 @@ struct Work {
 impl Work {
     fn run(&self, number: u64, errand: Errand) -> ControlFlow<()> {
         match errand {
-            Errand::Unload => {
-                self.clear();
-                self.shelf.retain(&[]);
-                (self.say)(FromWorker::Unloaded);
-            }
             Errand::Stop(done) => {
                 self.clear();
                 self.shelf.retain(&[]);

@@ -118,7 +118,6 @@ impl Service {
         let shared = &self.shared;
         match message {
             ToWorker::Load { load, restarts } => self.loader.post(Errand::Load { load, restarts }),
-            ToWorker::Unload => self.loader.post(Errand::Unload),
             ToWorker::Start { id, task, standing } => start(shared, id, *task, standing),
             ToWorker::Cancel { id } => shared.cancelled(id),
             ToWorker::Ask { id, question } => ask(shared, id, question),

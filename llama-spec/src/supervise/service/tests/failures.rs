@@ -123,14 +123,15 @@ fn what_is_cancelled_makes_room() {
 }
 
 #[test]
-fn an_unload_ends_texts() {
+fn another_load_ends_texts() {
     let mut load = load("target");
     load.context.length_per_slot = 32_000;
     let mut worker = Worker::loaded(load);
     worker.start(1, greedy("Hello", 30_000));
     let mut told = Told::default();
     worker.follow((1, 0), &mut told, |told| told.tokens.len() > 3);
-    worker.say(ToWorker::Unload);
+    // Even one that fails.
+    worker.say(ToWorker::Load { load: Box::new(Load::new("no-such-file.gguf")), restarts: 0 });
     worker.follow((1, 0), &mut told, |_| false);
     assert_eq!(told.problem.map(|problem| problem.kind), Some(ProblemKind::Unavailable));
     assert!(check(&mut worker).is_err());

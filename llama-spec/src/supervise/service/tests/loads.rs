@@ -52,10 +52,6 @@ fn a_draft_comes_and_goes_without_the_target() {
     // It is gone by now.
     worker.load(with_draft());
     assert_eq!(loaded(&mut worker), (0, 1));
-    worker.say(ToWorker::Unload);
-    worker.wait("the end", |said| matches!(said, FromWorker::Unloaded).then_some(()));
-    worker.load(with_draft());
-    assert_eq!(loaded(&mut worker), (1, 1));
 }
 
 #[test]

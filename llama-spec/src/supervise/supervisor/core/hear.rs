@@ -70,7 +70,6 @@ impl Core {
                 self.report.write_down([refusal.message.clone()]);
                 self.handle(Event::Refused { worker: number, kind: refusal.kind, message: refusal.message }, now);
             }
-            FromWorker::Unloaded => {}
             FromWorker::Update { id, answer, mut update, sampler } => {
                 worker.watch.progress(now);
                 match &mut update {

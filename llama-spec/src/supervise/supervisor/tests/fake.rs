@@ -265,7 +265,6 @@ impl Actor {
                     Loading::Hangs => self.hangs(),
                 }
             }
-            ToWorker::Unload => self.say(FromWorker::Unloaded),
             ToWorker::Start { id, task, standing } => {
                 for answer in 0..task.answers {
                     let standing = standing.get(answer as usize).cloned().unwrap_or(Standing::Fresh);
