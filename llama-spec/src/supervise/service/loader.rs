@@ -2,7 +2,7 @@
 
 use super::Say;
 use super::problem::refusal;
-use super::pulse::Vitals;
+use super::pulse::Signs;
 use super::stage::{Loaded, Stage};
 use crate::chat::ChatTemplate;
 use crate::engine::{Engine, Loading, ModelShelf, Place, VerifyRows};
@@ -47,10 +47,10 @@ pub(super) struct Loader {
 }
 
 impl Loader {
-    pub(super) fn start(stage: Arc<Stage>, vitals: Arc<Vitals>, say: Say) -> io::Result<Self> {
+    pub(super) fn start(stage: Arc<Stage>, signs: Arc<Signs>, say: Say) -> io::Result<Self> {
         let (errands, incoming) = mpsc::channel();
         let newest = Arc::new(AtomicU64::new(0));
-        let work = Work { stage, vitals, say, shelf: ModelShelf::default(), newest: Arc::clone(&newest) };
+        let work = Work { stage, signs, say, shelf: ModelShelf::default(), newest: Arc::clone(&newest) };
         let thread = thread::Builder::new().name("llama-spec load".into());
         thread.spawn(move || {
             while let Ok((number, errand)) = incoming.recv() {
@@ -79,7 +79,7 @@ impl Drop for Loader {
 
 struct Work {
     stage: Arc<Stage>,
-    vitals: Arc<Vitals>,
+    signs: Arc<Signs>,
     say: Say,
     /// Models that are loaded.
     shelf: ModelShelf,
@@ -122,7 +122,7 @@ impl Work {
     /// Ends the engine that is there.
     fn clear(&self) {
         self.stage.clear(LETTING_GO);
-        for _ in 0..self.vitals.renew() {
+        for _ in 0..self.signs.renew() {
             (self.say)(FromWorker::Checked(Err("the engine was unloaded".into())));
         }
     }

@@ -41,7 +41,7 @@ use check::Check;
 use claim::Claim;
 use desk::{Desk, Work};
 use loader::{Errand, Loader};
-use pulse::{TICK, Vitals};
+use pulse::{Signs, TICK};
 use pump::Told;
 use stage::Stage;
 use std::fmt;
@@ -71,7 +71,7 @@ pub(crate) struct Service {
 struct Shared {
     say: Say,
     stage: Arc<Stage>,
-    vitals: Arc<Vitals>,
+    signs: Arc<Signs>,
     tasks: Tasks,
     desk: Desk,
     told: Sender<Told>,
@@ -94,8 +94,8 @@ impl Service {
                 say(message);
             }
         });
-        let (stage, vitals) = (Arc::new(Stage::default()), Arc::new(Vitals::default()));
-        let loader = Loader::start(Arc::clone(&stage), Arc::clone(&vitals), Arc::clone(&say))?;
+        let (stage, signs) = (Arc::new(Stage::default()), Arc::new(Signs::default()));
+        let loader = Loader::start(Arc::clone(&stage), Arc::clone(&signs), Arc::clone(&say))?;
         let (hear, heard) = mpsc::channel::<Weak<Shared>>();
         let mut shared: Option<Weak<Shared>> = None;
         let told = pump::start(move |said| {
@@ -106,7 +106,7 @@ impl Service {
             }
         })?;
         let (tasks, desk) = (Tasks::default(), Desk::new(longest));
-        let shared = Arc::new(Shared { say, stage, vitals, tasks, desk, told });
+        let shared = Arc::new(Shared { say, stage, signs, tasks, desk, told });
         drop(hear.send(Arc::downgrade(&shared)));
         pulse(Arc::downgrade(&shared))?;
         (shared.say)(FromWorker::Hello { version: VERSION, library: env!("CARGO_PKG_VERSION").into() });
@@ -151,13 +151,13 @@ impl Shared {
     fn hear(&self, said: Said) {
         match said {
             Said::Message(message) => (self.say)(*message),
-            Said::Decoded { well } => self.vitals.decoded(well),
+            Said::Decoded { well } => self.signs.decoded(well),
             Said::Ended(id) => self.tasks.ended(id),
         }
     }
 
     fn poisoned(&self, reason: String) {
-        if self.vitals.poisoned() {
+        if self.signs.poisoned() {
             (self.say)(FromWorker::Poisoned(reason));
         }
     }
@@ -219,7 +219,7 @@ impl Shared {
         };
         let stats = pulse::known(loaded.engine.stats(), self.tasks.running());
         if check::is_needless(&stats) {
-            return self.vitals.check_by_work(stats);
+            return self.signs.check_by_work(stats);
         }
         match Check::new(&loaded.engine) {
             Ok(check) => drop(self.told.try_send(Told::Check(check))),
@@ -235,7 +235,7 @@ impl Shared {
         if let Err(reason) = self.desk.watch() {
             self.poisoned(reason);
         }
-        let (said, checks) = self.vitals.look(&self.stage, self.tasks.running(), !self.desk.is_idle());
+        let (said, checks) = self.signs.look(&self.stage, self.tasks.running(), !self.desk.is_idle());
         said.into_iter().for_each(|message| (self.say)(message));
         checks
     }

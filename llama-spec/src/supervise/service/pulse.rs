@@ -22,7 +22,7 @@ pub(super) fn known(mut stats: EngineStats, running: u64) -> EngineStats {
 
 /// What is kept between two looks.
 #[derive(Debug, Default)]
-pub(super) struct Vitals(Mutex<Kept>);
+pub(super) struct Signs(Mutex<Kept>);
 
 #[derive(Debug, Default)]
 struct Kept {
@@ -36,7 +36,7 @@ struct Kept {
     checks: Vec<EngineStats>,
 }
 
-impl Vitals {
+impl Signs {
     /// Another engine is there, or none. Gives the number of checks that nobody answers now.
     pub(super) fn renew(&self) -> usize {
         std::mem::take(&mut *self.lock()).checks.len()
