@@ -61,6 +61,9 @@ pub struct Flags {
     /// Run the engine in the server's own process: when it dies, the server does
     #[arg(long, help_heading = "Engine")]
     pub no_supervise: bool,
+    /// Seconds without progress after which the engine counts as stuck and is started again; slow ones get more
+    #[arg(long, value_name = "SECONDS", default_value = "30", allow_negative_numbers = true, value_parser = patience, help_heading = "Engine")]
+    pub patience: Duration,
     /// Break on purpose, as CONTRIBUTING says.
     #[arg(long, value_name = "KIND@N", hide = true, help_heading = "Engine")]
     pub inject_fault: Option<Fault>,
@@ -144,8 +147,17 @@ Exit status: 0 stopped by a signal, 1 failed, 2 wrong usage, 3 files and setting
 report of `inspect`), 4 a file is broken or no model.";
 
 fn seconds(text: &str) -> Result<Duration, String> {
+    at_least(0, text)
+}
+
+/// An engine that is taken for stuck at once never gets anywhere.
+fn patience(text: &str) -> Result<Duration, String> {
+    at_least(1, text)
+}
+
+fn at_least(least: u32, text: &str) -> Result<Duration, String> {
     /// A week: more is a mistake.
     const MOST: f64 = 604_800.0;
-    let number = text.parse::<f64>().ok().filter(|seconds| (0.0..=MOST).contains(seconds));
-    number.map(Duration::from_secs_f64).ok_or_else(|| "expected a number of seconds from 0 to 604800".into())
+    let number = text.parse::<f64>().ok().filter(|seconds| (least.into()..=MOST).contains(seconds));
+    number.map(Duration::from_secs_f64).ok_or_else(|| format!("expected a number of seconds from {least} to {MOST}"))
 }

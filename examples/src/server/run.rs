@@ -53,7 +53,7 @@ async fn serve(flags: &Flags, plan: Plan, keys: Keys, cors: Option<CorsLayer>) -
     let address = listener.local_addr().map_err(|why| Failure::Other(format!("no address: {why}")))?;
     greeting::plan(flags, &plan);
 
-    let supervisor = Supervisor::builder(plan.load);
+    let supervisor = Supervisor::builder(plan.load).patience(flags.patience);
     let supervisor = if flags.no_supervise { supervisor.in_process() } else { supervisor }.start()?;
     let router = router(flags, supervisor.clone(), &keys, plan.name, cors);
     let (close, closed) = oneshot::channel::<()>();

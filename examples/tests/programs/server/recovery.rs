@@ -80,8 +80,8 @@ fn watch(server: &Server, over: &AtomicBool, seen: &Mutex<Vec<String>>) {
     }
 }
 
-/// Runs the texts under watch and compares them with those of a server that nothing happened to.
-fn endures(server: &Server, expected: &[Stream], happens: impl Fn() + Sync) -> Vec<String> {
+/// Runs the texts under watch and compares them with those of a server that nothing happened to. Gives the states that were seen.
+fn endures(server: &Server, expected: &[Stream], restarts: u64, happens: impl Fn() + Sync) -> Vec<String> {
     let (over, seen) = (AtomicBool::new(false), Mutex::default());
     thread::scope(|scope| {
         scope.spawn(|| watch(server, &over, &seen));
@@ -96,7 +96,7 @@ fn endures(server: &Server, expected: &[Stream], happens: impl Fn() + Sync) -> V
         assert!(got.iter().filter(|stream| told(stream).starts_with("runtime_error")).count() >= 4);
     });
     let status = server.get("/status", &[]).json();
-    assert_eq!((&status["restarts"], &status["state"]), (&1.into(), &"degraded".into()), "{status}");
+    assert_eq!((&status["restarts"], &status["state"]), (&restarts.into(), &"degraded".into()), "{status}");
     assert_eq!(status["speculation"]["requested"], json!(["draft-simple"]), "{status}");
     assert_eq!(status["speculation"]["effective"], json!([]), "{status}");
     assert_ne!(status["recoveries"], Value::Array(Vec::new()), "{status}");
@@ -109,7 +109,7 @@ fn a_killed_worker_costs_no_client_its_text() {
     assert!(expected.iter().all(|stream| stream.speculation["reason"].is_null() && stream.text.len() > 300));
     let server = drafted(&[]);
     let before = worker(&server);
-    let seen = endures(&server, &expected, || {
+    let seen = endures(&server, &expected, 1, || {
         assert!(std::process::Command::new("kill").args(["-9", &before]).status().unwrap().success());
     });
     assert!(seen.iter().any(|state| state == "recovering"), "{seen:?}");
@@ -117,7 +117,17 @@ fn a_killed_worker_costs_no_client_its_text() {
 
     // So does one that aborts while it drafts.
     let server = drafted(&["--inject-fault", "abort-in-draft@40"]);
-    let _ = endures(&server, &expected, || ());
+    let _ = endures(&server, &expected, 1, || ());
+}
+
+#[test]
+fn neither_does_one_that_hangs_or_one_whose_successor_dies_at_once() {
+    let expected = texts(&drafted(&[]), || ());
+    let hangs = drafted(&["--inject-fault", "hang-in-draft@40", "--patience", "1"]);
+    let seen = endures(&hangs, &expected, 1, || ());
+    assert!(seen.iter().any(|state| state == "recovering"), "{seen:?}");
+    let dies_twice = drafted(&["--inject-fault", "abort@5x2"]);
+    let _ = endures(&dies_twice, &expected, 2, || ());
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn arguments_that_make_no_sense() {
     fs::write(&keys, "# none\n\n").unwrap();
     let bad_keys = path(dir.path().join("bad-keys"));
     fs::write(&bad_keys, "good\nsecret with spaces\n").unwrap();
-    let all: [(&[&str], &str); 22] = [
+    let all: [(&[&str], &str); 23] = [
         (&["--spec", "ngram"], "unknown speculative method `ngram`"),
         (&["--slots", "0"], "--slots"),
         (&["--slots", "257"], "256"),
@@ -60,6 +60,7 @@ fn arguments_that_make_no_sense() {
         (&["--header-timeout", "-1"], "a number of seconds"),
         (&["--grace", "soon"], "a number of seconds"),
         (&["--grace", "NaN"], "a number of seconds"),
+        (&["--patience", "0.5"], "from 1 to 604800"),
         (&["--log-format", "xml"], "human, json"),
         (&["--kv-type-k", "q9"], "q9"),
         (&["--no-supervise=perhaps"], "perhaps"),
