@@ -12,7 +12,7 @@ use llama_spec::context::ContextOptions;
 use llama_spec::file::ModelFile;
 use llama_spec::options::GpuLayers;
 use llama_spec::sample::SamplerOptions;
-use llama_spec::spec::SpecConfig;
+use llama_spec::spec::{DraftLength, SpecConfig};
 use std::path::PathBuf;
 
 /// The longest context that is taken without being asked for, in tokens: memory grows with it.
@@ -79,25 +79,38 @@ pub struct SpecArgs {
     ///
     /// Without this option the kind of the draft decides: a small model of the same vocabulary (draft-simple), MTP heads
     /// or a Gemma 4 assistant (draft-mtp), an EAGLE-3, DFlash or DSpark draft. Without a draft, the model's own MTP heads
-    /// are used if it has them, and otherwise ngram-mod, which looks up what followed the same words earlier in the text,
-    /// as ngram-simple, ngram-map-k, ngram-map-k4v and ngram-cache do. Of several methods the first that has a draft is
-    /// taken. The text stays the same with any of them. What cannot work is refused before anything is loaded.
+    /// are used if it has them, and otherwise lookup, which proposes what followed the same words earlier in the text.
+    /// ngram-simple, ngram-map-k, ngram-map-k4v, ngram-mod and ngram-cache are llama.cpp's ways to do so. Of several methods the
+    /// one is taken in each round that pays most. The text stays the same with any of them. What cannot work is refused before anything is loaded.
     /// [default: what the files are made for]
     #[arg(short, long, value_name = "METHODS")]
     pub spec: Option<Methods>,
 
-    /// The longest draft in tokens [default: 4 of a draft model, 12 of the other methods]
+    /// How long drafts are: adaptive, as many tokens as pay, or a number [default: adaptive]
+    ///
+    /// What a draft costs and how often it is right is measured all the time, and where none pays there is none. With a number
+    /// drafts have that length whatever it costs.
+    #[arg(long, value_name = "LENGTH", value_parser = parse::draft_length)]
+    pub draft_length: Option<DraftLength>,
+
+    /// The longest draft in tokens [default: 32, and 16 of a draft model]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub draft_max: Option<u32>,
 }
 
 impl SpecArgs {
+    /// Whether anything was asked for.
+    pub fn is_given(&self) -> bool {
+        self.spec.is_some() || self.draft_length.is_some() || self.draft_max.is_some()
+    }
+
     /// The methods asked for, or what fits the files, with the lengths asked for. Not checked yet.
     pub fn config(&self, target: &ModelFile, draft: Option<&ModelFile>, conditions: &Conditions) -> SpecConfig {
-        let config = match &self.spec {
+        let mut config = match &self.spec {
             Some(methods) => SpecConfig::new(methods.0.clone()),
             None => SpecConfig::choose(target, draft, conditions),
         };
+        config.length = self.draft_length.unwrap_or_default();
         match self.draft_max {
             Some(longest) => with_longest(config, longest),
             None => config,
@@ -109,6 +122,7 @@ impl SpecArgs {
 fn with_longest(mut config: SpecConfig, longest: u32) -> SpecConfig {
     config.draft_max = longest;
     config.draft_model.max = longest;
+    config.lookup.max = longest as u16;
     // A lookup shorter than what it looks up would find nothing; what is too long is cut to `draft_max`.
     let long = longest as u16;
     for map in [&mut config.ngram_simple, &mut config.ngram_map_k, &mut config.ngram_map_k4v] {

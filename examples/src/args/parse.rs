@@ -1,7 +1,7 @@
 //! Values of arguments: what is out of range is refused here, with the range, before a model is loaded.
 
 use llama_spec::options::GpuLayers;
-use llama_spec::spec::Method;
+use llama_spec::spec::{DraftLength, Method};
 use serde::de::DeserializeOwned;
 use serde::de::value::{Error, StrDeserializer};
 use std::fmt;
@@ -52,6 +52,14 @@ pub(crate) fn gpu_layers(text: &str) -> Result<GpuLayers, String> {
         count => {
             count.parse().map(GpuLayers::Count).map_err(|_| "expected `auto`, `all`, or a number of layers".into())
         }
+    }
+}
+
+pub(crate) fn draft_length(text: &str) -> Result<DraftLength, String> {
+    let fixed = || text.parse().ok().filter(|tokens| (1..=1024).contains(tokens)).map(DraftLength::Fixed);
+    match text {
+        "adaptive" => Ok(DraftLength::Adaptive),
+        _ => fixed().ok_or_else(|| "expected `adaptive` or a number of tokens from 1 to 1024".into()),
     }
 }
 

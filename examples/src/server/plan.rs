@@ -54,7 +54,7 @@ impl Plan {
         let mut load = Load::new(&flags.model.model);
         load.draft = flags.model.draft.clone();
         // What nobody asked for is left to the engine, which finds the same.
-        load.speculation = (flags.spec.spec.is_some() || flags.spec.draft_max.is_some()).then_some(config);
+        load.speculation = flags.spec.is_given().then_some(config);
         load.degrade = !asked;
         load.context = context;
         load.gpu_layers = flags.model.gpu_layers;

@@ -5,7 +5,7 @@ use crate::chat::Rendered;
 use crate::error::{Error, Result};
 use crate::generate::{ContextFull, GenerateOptions};
 use crate::sample::SamplerOptions;
-use crate::spec::{Method, Methods, SpecConfig};
+use crate::spec::{DraftLength, Method, Methods, SpecConfig};
 use crate::token::Token;
 use crate::vocab::Vocab;
 use serde::{Deserialize, Serialize};
@@ -72,6 +72,8 @@ pub struct RequestDrafting {
     pub drafters: Drafters,
     /// The longest draft in tokens; the engine's own limit holds as well. 0 is as good as [`Drafters::Off`].
     pub draft_max: Option<u32>,
+    /// How long drafts are. Default: as the engine was [told](SpecConfig::length).
+    pub length: Option<DraftLength>,
 }
 
 /// Who may draft for a request.
@@ -176,6 +178,12 @@ impl Request {
     /// The longest draft in tokens.
     pub fn draft_max(mut self, tokens: u32) -> Self {
         self.drafting.draft_max = Some(tokens);
+        self
+    }
+
+    /// How long drafts are.
+    pub fn draft_length(mut self, length: DraftLength) -> Self {
+        self.drafting.length = Some(length);
         self
     }
 

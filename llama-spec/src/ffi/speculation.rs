@@ -18,7 +18,7 @@ struct Handle(NonNull<sys::lsys_spec>);
 impl Handle {
     /// The caller keeps both contexts alive as long as the handle.
     fn new(target: &Context, draft: Option<&Context>, config: &SpecConfig) -> Result<Self, Failed> {
-        let types: Vec<_> = config.methods.iter().map(|method| method.raw()).collect();
+        let types: Vec<_> = config.methods.iter().copied().filter_map(Method::raw).collect();
         let limit = config.draft_max;
         let map = |settings: crate::spec::NgramMapSettings| sys::lsys_ngram_map_params {
             size_n: settings.lookup,

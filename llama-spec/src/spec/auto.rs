@@ -28,7 +28,7 @@ impl SpecConfig {
     /// let target = ModelFile::open(zoo::file("target"))?;
     /// let draft = ModelFile::open(zoo::file("draft-0.8"))?;
     /// assert_eq!(SpecConfig::auto(&target, Some(&draft))?.effective(), [Method::DraftSimple]);
-    /// assert_eq!(SpecConfig::auto(&target, None)?.effective(), [Method::NgramMod]);
+    /// assert_eq!(SpecConfig::auto(&target, None)?.effective(), [Method::Lookup]);
     ///
     /// let other = ModelFile::open(zoo::file("draft-other-vocabulary"))?;
     /// let why = SpecConfig::auto(&target, Some(&other)).unwrap_err();
@@ -44,7 +44,7 @@ impl SpecConfig {
     }
 
     /// What fits these files under these conditions: with a draft its kind decides, without one the target's own MTP heads
-    /// are used if they work, and lookup drafting (`ngram-mod`) otherwise. It looks at what is in the files, never at their
+    /// are used if they work, and `lookup` otherwise. It looks at what is in the files, never at their
     /// names or at the environment.
     ///
     /// # Errors
@@ -96,8 +96,8 @@ impl SpecConfig {
         let lookup: Vec<Method> = self.methods.iter().copied().filter(|method| method.is_lookup()).collect();
         let some_are_left = !lookup.is_empty() && lookup.len() < self.methods.len();
         let rest = some_are_left.then(|| Self { methods: lookup, choice: choice.clone(), ..self.clone() });
-        let usual = Self { choice: choice.clone(), ..Self::new([Method::NgramMod]) };
-        let usual = Some(usual).filter(|_| self.methods != [Method::NgramMod]);
+        let usual = Self { choice: choice.clone(), ..Self::new([Method::Lookup]) };
+        let usual = Some(usual).filter(|_| self.methods != [Method::Lookup]);
         let mut left = [rest, usual].into_iter().flatten();
         let works = left.find_map(|config| config.check(target, None, conditions).ok());
         works.unwrap_or_else(|| Self { choice, ..Self::off() })
@@ -153,13 +153,13 @@ impl SpecConfig {
             return Self::for_draft(method, draft.kind());
         }
         if target.kind() != Kind::GenerativeWithMtp {
-            return Self::auto_of(Method::NgramMod, "no draft was given and the target has no MTP heads".into());
+            return Self::auto_of(Method::Lookup, "no draft was given and the target has no MTP heads".into());
         }
         match heads.check(target, None, conditions) {
             Ok(_) => heads,
             Err(why) => {
                 let reason = format!("the target's MTP heads cannot be used: {}", why.summary());
-                Self::auto_of(Method::NgramMod, reason)
+                Self::auto_of(Method::Lookup, reason)
             }
         }
     }

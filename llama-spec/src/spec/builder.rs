@@ -1,6 +1,6 @@
 //! Choosing methods one by one, each with its settings.
 
-use super::{DraftModelSettings, Method, NgramCacheSettings, NgramMapSettings, NgramModSettings, SpecConfig};
+use super::{DraftLength, DraftModelSettings, LookupSettings, Method, NgramCacheSettings, NgramMapSettings, NgramModSettings, SpecConfig};
 use crate::compat::{Conditions, Incompatible};
 use crate::error::Result;
 use crate::file::ModelFile;
@@ -60,11 +60,18 @@ impl SpecBuilder {
     }
 
     lookup_methods! {
+        lookup: Lookup, LookupSettings;
         ngram_simple: NgramSimple, NgramMapSettings;
         ngram_map_k: NgramMapK, NgramMapSettings;
         ngram_map_k4v: NgramMapK4v, NgramMapSettings;
         ngram_mod: NgramMod, NgramModSettings;
         ngram_cache: NgramCache, NgramCacheSettings;
+    }
+
+    /// How long drafts are.
+    pub fn length(mut self, length: DraftLength) -> Self {
+        self.config.length = length;
+        self
     }
 
     /// The longest draft of any method, in tokens.

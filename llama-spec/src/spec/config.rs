@@ -5,6 +5,9 @@ use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
+/// The longest draft of any method where nothing else is asked for, in tokens.
+pub(crate) const DRAFT_MAX: u32 = 32;
+
 /// The choice of speculative methods and their settings.
 ///
 /// ```
@@ -17,12 +20,18 @@ use std::path::{Path, PathBuf};
 pub struct SpecConfig {
     /// The methods. When several are given, they are asked in the order of [`Method::ALL`] and the first draft is taken.
     pub methods: Vec<Method>,
-    /// The longest draft of any method, in tokens. Default: 12.
+    /// The longest draft of any method, in tokens. Default: 32, or fewer where not so many of each slot fit one batch.
     ///
-    /// Checking a draft costs time for each of its tokens, and the kernels for quantized weights round differently for
-    /// large batches, so a long draft can turn near-ties of the target around. Up to this length neither was seen to
-    /// matter; see the benches before raising it.
+    /// The kernels for quantized weights round differently for large batches, so a long draft can turn near-ties of the target
+    /// around; an engine that was [probed](crate::probe) stays below the length from which they do.
     pub draft_max: u32,
+    /// How long drafts are. Default: as long as they pay.
+    pub length: DraftLength,
+    /// The most time that may be lost against plain decoding while it is found out what pays, as a share of the time that the texts
+    /// take, 0 to 1. Default: 0.01.
+    pub loss_max: f32,
+    /// Settings of `lookup`.
+    pub lookup: LookupSettings,
     /// Settings of the method that drafts with a model or with heads; there is at most one.
     pub draft_model: DraftModelSettings,
     /// Settings of `ngram-simple`.
@@ -50,11 +59,31 @@ pub(super) struct Choice {
     pub(super) first: Vec<Method>,
 }
 
+/// How long drafts are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DraftLength {
+    /// In every round as long as pays by what was measured, and no draft when none does ([`crate::control`]).
+    #[default]
+    Adaptive,
+    /// As many tokens as the first method gives, in the order of [`Method::ALL`], up to this number.
+    #[serde(untagged)]
+    Fixed(u32),
+}
+
+/// Settings of `lookup`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LookupSettings {
+    /// The longest draft, 1 to 1024. Default: 32.
+    pub max: u16,
+}
+
 /// Settings of a draft model, of heads, or of a draft that reads the target's layers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DraftModelSettings {
-    /// The longest draft in tokens. Default: 4, or fewer where the draft cannot make so many.
+    /// The longest draft in tokens. Default: 16, or fewer where the draft cannot make so many.
     pub max: u32,
     /// Shorter drafts are thrown away. Default: 0.
     pub min: u32,
@@ -108,7 +137,10 @@ impl Default for SpecConfig {
     fn default() -> Self {
         Self {
             methods: Vec::new(),
-            draft_max: 12,
+            draft_max: DRAFT_MAX,
+            length: DraftLength::default(),
+            loss_max: 0.01,
+            lookup: LookupSettings::default(),
             draft_model: DraftModelSettings::default(),
             ngram_simple: NgramMapSettings::default(),
             ngram_map_k: NgramMapSettings::default(),
@@ -122,7 +154,13 @@ impl Default for SpecConfig {
 
 impl Default for DraftModelSettings {
     fn default() -> Self {
-        Self { max: 4, min: 0, probability_min: 0.0, probabilistic: false, sample_on_device: true }
+        Self { max: 16, min: 0, probability_min: 0.0, probabilistic: false, sample_on_device: true }
+    }
+}
+
+impl Default for LookupSettings {
+    fn default() -> Self {
+        Self { max: 32 }
     }
 }
 
@@ -152,6 +190,18 @@ impl SpecConfig {
     /// Sets [`SpecConfig::draft_max`](field@SpecConfig::draft_max).
     pub fn draft_max(mut self, tokens: u32) -> Self {
         self.draft_max = tokens;
+        self
+    }
+
+    /// Sets [`SpecConfig::length`](field@SpecConfig::length).
+    pub fn length(mut self, length: DraftLength) -> Self {
+        self.length = length;
+        self
+    }
+
+    /// Sets [`SpecConfig::lookup`](field@SpecConfig::lookup).
+    pub fn lookup(mut self, settings: LookupSettings) -> Self {
+        self.lookup = settings;
         self
     }
 
@@ -211,6 +261,7 @@ impl SpecConfig {
         /// What llama.cpp drafts at most from its lookup caches.
         const CACHE: u32 = 8;
         let length = |method: &Method| match method {
+            Method::Lookup => self.lookup.max.into(),
             Method::NgramSimple => self.ngram_simple.draft.into(),
             Method::NgramMapK => self.ngram_map_k.draft.into(),
             Method::NgramMapK4v => self.ngram_map_k4v.draft.into(),
@@ -218,7 +269,11 @@ impl SpecConfig {
             Method::NgramCache => CACHE,
             _ => self.draft_model.max.min(limit.unwrap_or(u32::MAX)),
         };
-        self.methods.iter().map(length).max().unwrap_or(0).min(self.draft_max)
+        let longest = self.methods.iter().map(length).max().unwrap_or(0).min(self.draft_max);
+        match self.length {
+            DraftLength::Adaptive => longest,
+            DraftLength::Fixed(tokens) => longest.min(tokens),
+        }
     }
 
     /// The files of `ngram-cache`, if it is chosen, and whether they must exist.
@@ -236,6 +291,8 @@ impl SpecConfig {
         let model = self.draft_model;
         let mut ranges = vec![
             range(&[], "draft_max", self.draft_max.into(), 1.0, 1024.0),
+            range(&[], "loss_max", self.loss_max.into(), 0.0, 1.0),
+            range(&[Method::Lookup], "lookup.max", self.lookup.max.into(), 1.0, 1024.0),
             range(MODELS, "draft_model.max", model.max.into(), 1.0, 1024.0),
             range(MODELS, "draft_model.min", model.min.into(), 0.0, model.max.into()),
             range(MODELS, "draft_model.probability_min", model.probability_min.into(), 0.0, 1.0),
@@ -262,6 +319,9 @@ impl SpecConfig {
             // llama.cpp drops a match shorter than the tokens looked up, so a smaller value would never draft.
             ranges.push(range(of, draft, settings.draft.into(), settings.lookup.into(), 1024.0));
             ranges.push(range(of, hits, settings.hits_min.into(), 1.0, u16::MAX.into()));
+        }
+        if let DraftLength::Fixed(tokens) = self.length {
+            ranges.push(range(&[], "length", tokens.into(), 0.0, 1024.0));
         }
         let table = self.ngram_mod;
         ranges.push(range(&[Method::NgramMod], "ngram_mod.lookup", table.lookup.into(), 1.0, 1024.0));

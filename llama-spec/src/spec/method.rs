@@ -6,10 +6,12 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// A way to draft tokens. Names and text form are llama.cpp's.
+/// A way to draft tokens. `lookup` is this library's own; the others, with their names, are llama.cpp's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Method {
+    /// What followed where the end of the text stood before, in this text or in earlier ones ([`crate::lookup`]).
+    Lookup,
     /// The last place in the text where the same tokens stood, and what followed there.
     NgramSimple,
     /// A map of the places where n-grams stood.
@@ -33,8 +35,9 @@ pub enum Method {
 }
 
 impl Method {
-    /// All methods, in the order in which llama.cpp asks them for drafts: the first that has one is taken.
-    pub const ALL: [Self; 10] = [
+    /// All methods, in the order in which they are asked for drafts where the first that has one is taken.
+    pub const ALL: [Self; 11] = [
+        Self::Lookup,
         Self::NgramSimple,
         Self::NgramMapK,
         Self::NgramMapK4v,
@@ -50,6 +53,7 @@ impl Method {
     /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Lookup => "lookup",
             Self::NgramSimple => "ngram-simple",
             Self::NgramMapK => "ngram-map-k",
             Self::NgramMapK4v => "ngram-map-k4v",
@@ -65,6 +69,11 @@ impl Method {
 
     /// Whether it drafts from the text alone, without a model.
     pub const fn is_lookup(self) -> bool {
+        matches!(self, Self::Lookup) || self.is_ngram()
+    }
+
+    /// Whether it is one of llama.cpp's lookup methods.
+    pub(crate) const fn is_ngram(self) -> bool {
         matches!(self, Self::NgramSimple | Self::NgramMapK | Self::NgramMapK4v | Self::NgramMod | Self::NgramCache)
     }
 
@@ -87,8 +96,10 @@ impl Method {
         }
     }
 
-    pub(crate) const fn raw(self) -> sys::lsys_spec_type {
-        match self {
+    /// As llama.cpp numbers it, where it has it.
+    pub(crate) const fn raw(self) -> Option<sys::lsys_spec_type> {
+        Some(match self {
+            Self::Lookup => return None,
             Self::NgramSimple => sys::LSYS_SPEC_NGRAM_SIMPLE,
             Self::NgramMapK => sys::LSYS_SPEC_NGRAM_MAP_K,
             Self::NgramMapK4v => sys::LSYS_SPEC_NGRAM_MAP_K4V,
@@ -99,11 +110,11 @@ impl Method {
             Self::DraftMtp => sys::LSYS_SPEC_DRAFT_MTP,
             Self::DraftDflash => sys::LSYS_SPEC_DRAFT_DFLASH,
             Self::DraftDspark => sys::LSYS_SPEC_DRAFT_DSPARK,
-        }
+        })
     }
 
     pub(crate) fn from_raw(raw: sys::lsys_spec_type) -> Option<Self> {
-        Self::ALL.into_iter().find(|method| method.raw() == raw)
+        Self::ALL.into_iter().find(|method| method.raw() == Some(raw))
     }
 }
 
@@ -146,7 +157,7 @@ mod tests {
     fn names_and_numbers_lead_back() {
         for method in Method::ALL {
             assert_eq!(method.name().parse::<Method>().unwrap(), method);
-            assert_eq!(Method::from_raw(method.raw()), Some(method));
+            assert!(method.raw().is_none_or(|raw| Method::from_raw(raw) == Some(method)));
         }
     }
 

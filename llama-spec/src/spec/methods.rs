@@ -10,11 +10,11 @@ impl Methods {
     pub(crate) const NONE: Self = Self(0);
 
     pub(crate) fn of(methods: &[Method]) -> Self {
-        methods.iter().fold(Self::NONE, |set, method| Self(set.0 | 1 << method.raw()))
+        methods.iter().fold(Self::NONE, |set, method| Self(set.0 | 1 << *method as u32))
     }
 
     pub(crate) fn contains(self, method: Method) -> bool {
-        self.0 & (1 << method.raw()) != 0
+        self.0 & (1 << method as u32) != 0
     }
 
     pub(crate) fn without(self, other: Self) -> Self {
@@ -33,8 +33,8 @@ impl Methods {
         Method::ALL.into_iter().filter(move |method| self.contains(*method))
     }
 
-    /// As the shim takes it: a bit for each type.
+    /// As the shim takes it: a bit for each type of llama.cpp.
     pub(crate) fn bits(self) -> u32 {
-        self.0
+        self.iter().filter_map(Method::raw).fold(0, |bits, raw| bits | 1 << raw)
     }
 }

@@ -8,6 +8,7 @@
 //!
 //! | method | guesses from | needs |
 //! |---|---|---|
+//! | `lookup` | what followed where the end of the text stood before, in it or in earlier texts | nothing |
 //! | `draft-simple` | a small model of the same vocabulary | a draft model |
 //! | `ngram-simple` | the last place in the text where the same tokens stood | nothing |
 //! | `ngram-map-k`, `ngram-map-k4v` | a map of the places, with what followed and how well it did | nothing |
@@ -30,13 +31,16 @@ mod stats;
 
 pub use auto::Requested;
 pub use builder::SpecBuilder;
-pub use config::{DraftModelSettings, NgramCacheSettings, NgramMapSettings, NgramModSettings, SpecConfig};
+pub use config::{
+    DraftLength, DraftModelSettings, LookupSettings, NgramCacheSettings, NgramMapSettings, NgramModSettings, SpecConfig,
+};
 pub use drafter::{Draft, Drafter};
 pub use histogram::Histogram;
 pub use method::Method;
 pub use stats::Stats;
 
 pub(crate) use cache::check_cache;
+pub(crate) use config::DRAFT_MAX;
 pub(crate) use drafter::Factory;
 pub(crate) use methods::Methods;
 

@@ -12,7 +12,7 @@ pub(super) const RULES: &[Rule] = &[
         applies: "draft-eagle3, draft-dflash, draft-dspark",
         severity: Severity::Impossible,
         stage: Stage::Files,
-        cure: "choose another method for this target, such as draft-simple or ngram-mod",
+        cure: "choose another method for this target, such as draft-simple or lookup",
         source: "llama.cpp aborts at the first request (src/llama-graph.cpp, llm_graph_result::set_outputs)",
         test: Test::One(target_layers),
     },
@@ -33,7 +33,7 @@ pub(super) const RULES: &[Rule] = &[
         applies: "draft-eagle3, draft-dflash, draft-dspark with the last layer among those read",
         severity: Severity::Impossible,
         stage: Stage::Files,
-        cure: "choose another method for this target, such as draft-simple or ngram-mod",
+        cure: "choose another method for this target, such as draft-simple or lookup",
         source: "llama.cpp aborts, or reads values of another width (common/speculative.cpp, the constructors of the drafters; \
                  src/llama-graph.cpp, llm_graph_result::set_outputs)",
         test: Test::One(last_layer),

@@ -3,7 +3,7 @@
 use super::{Facts, Found, Rule, Severity, Side, Stage, Test};
 use crate::arch::MtpGraph;
 use crate::context::MAX_SLOTS;
-use crate::spec::{DraftModelSettings, Method, SpecConfig};
+use crate::spec::{DRAFT_MAX, DraftModelSettings, Method, SpecConfig};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -104,12 +104,24 @@ fn limited(facts: &Facts<'_>) -> Option<(Method, u32)> {
 
 /// The longest draft of any method.
 pub(crate) fn longest(facts: &Facts<'_>) -> u32 {
-    facts.config.longest(limited(facts).map(|(_, limit)| limit))
+    facts.config.longest(limited(facts).map(|(_, limit)| limit)).min(fitting(facts))
 }
 
-/// The settings with a default length that is too long for this draft shortened to what it can make.
+/// The longest draft in tokens: the default is shortened so that those of all slots fit one batch.
+fn fitting(facts: &Facts<'_>) -> u32 {
+    match facts.config.draft_max {
+        DRAFT_MAX => {
+            let each = (batch(facts) / u64::from(facts.conditions.slots.max(1))).saturating_sub(1);
+            each.clamp(1, DRAFT_MAX.into()) as u32
+        }
+        asked => asked,
+    }
+}
+
+/// The settings with default lengths that are too long shortened: to what the draft can make, and to what fits one batch.
 pub(crate) fn clamped(facts: &Facts<'_>) -> SpecConfig {
     let mut config = facts.config.clone();
+    config.draft_max = fitting(facts);
     if let Some((_, limit)) = limited(facts)
         && config.draft_model.max == DraftModelSettings::default().max
     {
@@ -137,14 +149,18 @@ fn slot_count(facts: &Facts<'_>) -> Option<Found> {
 fn batch_room(facts: &Facts<'_>) -> Option<Found> {
     let (slots, longest) = (facts.conditions.slots, longest(facts));
     let needed = (u64::from(slots) * (u64::from(longest) + 1)).max(2);
-    // llama.cpp makes batches no longer than the whole context.
-    let batch = u64::from(facts.conditions.batch).min(u64::from(context(facts)) * u64::from(slots));
+    let batch = batch(facts);
     let found = Found::new(batch >= needed);
     let found = found.target(format!("a batch of {batch} tokens, {slots} slots, drafts of up to {longest}"));
     let found = found
         .says(format!("{needed} tokens must fit one batch"))
         .cure(format!("raise batch and context to {needed}, or lower the longest draft or the number of slots"));
     facts.speculates().then_some(found)
+}
+
+/// The most tokens of one batch: llama.cpp makes it no longer than the whole context.
+fn batch(facts: &Facts<'_>) -> u64 {
+    u64::from(facts.conditions.batch).min(u64::from(context(facts)) * u64::from(facts.conditions.slots))
 }
 
 fn block_room(facts: &Facts<'_>) -> Option<Found> {

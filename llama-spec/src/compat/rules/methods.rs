@@ -32,7 +32,7 @@ pub(super) const RULES: &[Rule] = &[
         applies: "draft-simple, draft-eagle3, draft-dflash, draft-dspark",
         severity: Severity::Impossible,
         stage: Stage::Files,
-        cure: "give a draft, or choose a lookup method such as ngram-mod",
+        cure: "give a draft, or choose lookup",
         source: "llama.cpp drops the method without a message, and throws for draft-simple (common/speculative.cpp, \
                  common_speculative_init)",
         test: Test::Many(draft_missing),

@@ -23,7 +23,7 @@ pub(super) const RULES: &[Rule] = &[
         applies: "draft-mtp",
         severity: Severity::Impossible,
         stage: Stage::Files,
-        cure: "choose another method, such as ngram-mod",
+        cure: "choose another method, such as lookup",
         source: "llama.cpp reads the heads of some architectures and has no graph for them (src/models, load_arch_tensors and \
                  build_arch_graph)",
         test: Test::One(mtp_graph),
@@ -74,7 +74,7 @@ pub(super) const RULES: &[Rule] = &[
         applies: "draft-mtp",
         severity: Severity::Impossible,
         stage: Stage::Files,
-        cure: "choose another method, such as ngram-mod",
+        cure: "choose another method, such as lookup",
         source: "llama.cpp feeds zeros or old values to the heads, which then guess wrong (src/llama-context.cpp, \
                  llama_context::decode)",
         test: Test::One(mtp_hidden_state),
