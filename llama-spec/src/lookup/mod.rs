@@ -1,0 +1,306 @@
+//! Drafting from what was said before.
+//! (docs at the end)
+
+mod edit;
+mod evidence;
+mod index;
+mod panel;
+mod rates;
+mod table;
+
+pub use evidence::{Agreement, Evidence, Place};
+
+use crate::token::Token;
+use edit::Edit;
+use index::Index;
+use panel::{Match, Opinion, Panel};
+use rates::Rates;
+
+/// Earlier places are found by so many last tokens.
+const LENGTHS: [usize; 4] = [1, 3, 8, 16];
+
+/// Longer matches are not told apart when a place is found; those that are followed are counted on.
+const LONGEST: usize = 32;
+
+/// Places that are the same for so many tokens speak with those that are for more.
+const ENOUGH: u32 = 16;
+
+/// One token of a draft.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Proposed {
+    /// The guess.
+    pub token: Token,
+    /// What speaks for it, if those before it are right.
+    pub evidence: Evidence,
+    /// How often such guesses were right in this text and before, or are usually.
+    pub probability: f32,
+}
+
+/// The drafter of one slot.
+#[derive(Debug)]
+pub struct Lookup {
+    index: Index<{ LENGTHS.len() }>,
+    /// For each end, the latest place before it: the way to the places before that.
+    links: Vec<Link>,
+    prompt: usize,
+    /// The latest place where the end of the text stood before.
+    latest: Option<Match>,
+    /// The place that the text follows, which was the latest when it began to.
+    followed: Option<Match>,
+    edit: Option<Edit>,
+    rates: Rates,
+    duel: Duel,
+    guess: Option<Guess>,
+}
+
+/// A [`Match`] in the space of one number.
+#[derive(Clone, Copy, Debug)]
+struct Link(u32);
+
+impl Link {
+    const NONE: Self = Self(0);
+
+    fn new(place: Match) -> Self {
+        Self(place.length.min(u32::from(u8::MAX)) << 24 | place.end)
+    }
+
+    fn get(self) -> Option<Match> {
+        (self.0 != 0).then_some(Match { end: self.0 & 0xff_ffff, length: self.0 >> 24 })
+    }
+}
+
+/// Whether the latest place or the most frequent continuation was right when they differed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Duel(i32);
+
+impl Duel {
+    const MOST: i32 = 16;
+
+    fn observe(&mut self, latest: bool, frequent: bool) {
+        self.0 = (self.0 + i32::from(latest) - i32::from(frequent)).clamp(-Self::MOST, Self::MOST);
+    }
+
+    fn choose(self, latest: Opinion, frequent: Option<Opinion>) -> Opinion {
+        frequent.filter(|_| self.0 < 0).unwrap_or(latest)
+    }
+}
+
+/// The next token, guessed in all ways.
+#[derive(Clone, Copy, Debug)]
+struct Guess {
+    token: Token,
+    evidence: Evidence,
+    from: From,
+    panel: Panel,
+    duel: Option<(Token, Token)>,
+    /// What the others said.
+    others: [Option<(Token, Evidence)>; 2],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum From {
+    Panel,
+    Edit,
+}
+
+impl Default for Lookup {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Lookup {
+    /// For no text yet.
+    pub fn new() -> Self {
+        Self {
+            index: Index::new(LENGTHS),
+            links: Vec::new(),
+            prompt: 0,
+            latest: None,
+            followed: None,
+            edit: None,
+            rates: Rates::default(),
+            duel: Duel::default(),
+            guess: None,
+        }
+    }
+
+    /// A text begins, or goes on somewhere else: all of its tokens. What it shares with the one before is not read again
+    /// when it goes on behind it; otherwise all is indexed anew.
+    pub fn begin(&mut self, text: &[Token]) {
+        let shared = self.index.text().iter().zip(text).take_while(|(old, new)| old == new).count();
+        self.index.truncate(shared);
+        self.links.truncate(shared);
+        self.prompt = text.len();
+        (self.latest, self.followed, self.edit, self.guess) = (None, None, None, None);
+        let rest = text.get(shared..).unwrap_or_default();
+        self.index.make_room(rest.len(), true);
+        rest.iter().for_each(|token| self.append(*token));
+        self.guess = self.look();
+    }
+
+    /// Accepted tokens. For each one, `shadow` gets what spoke for the best guess and whether it was right, if there was one.
+    pub fn extend(&mut self, tokens: &[Token], mut shadow: impl FnMut(Evidence, bool)) {
+        for token in tokens {
+            if let Some(guess) = self.guess.take() {
+                shadow(guess.evidence, guess.token == *token);
+                self.rates.observe(guess.evidence, guess.token == *token);
+                for (other, evidence) in guess.others.into_iter().flatten() {
+                    self.rates.observe(evidence, other == *token);
+                }
+                if let Some((latest, frequent)) = guess.duel {
+                    self.duel.observe(latest == *token, frequent == *token);
+                }
+            }
+            self.append(*token);
+            self.guess = self.look();
+        }
+    }
+
+    fn append(&mut self, token: Token) {
+        let text = self.index.text();
+        let right = self.followed.is_some_and(|followed| text.get(followed.end as usize) == Some(&token));
+        if self.edit.as_mut().is_some_and(|edit| !edit.follow(text, token)) {
+            self.edit = None;
+        }
+        if let Some(Match { end, length }) = self.followed
+            && !right
+            && self.edit.is_none_or(|edit| edit.right == 0)
+        {
+            self.edit = Edit::begin(text, end as usize, length as usize, token).or(self.edit);
+        }
+        self.index.push(token);
+        let next = |one: &Match| Match { end: one.end + 1, length: one.length + 1 };
+        let [grown, followed] = [&self.latest, &self.followed].map(|one| one.as_ref().map(next));
+        self.latest = self.index.deepest().map(|(end, length)| {
+            // What went on with the right token needs not be compared.
+            let known = grown.filter(|one| one.end == end).or(followed.filter(|one| right && one.end == end));
+            known.unwrap_or_else(|| {
+                Match { end, length: self.index.common(self.index.text(), end, length, LONGEST) as u32 }
+            })
+        });
+        self.followed = if right { followed } else { self.latest };
+        if self.links.len() == self.links.capacity() {
+            self.links.reserve_exact(self.links.len() / 4 + 16);
+        }
+        self.links.push(self.latest.map_or(Link::NONE, Link::new));
+        // The text follows the place it departed from by itself again.
+        if let (Some(edit), Some(followed)) = (self.edit, self.followed)
+            && (edit.next == followed.end as usize || followed.length > 16)
+        {
+            self.edit = None;
+        }
+    }
+
+    /// Up to `limit` tokens that may follow, best guess first. `out` is overwritten.
+    pub fn propose(&mut self, limit: usize, out: &mut Vec<Proposed>) {
+        out.clear();
+        if limit == 0 {
+            return;
+        }
+        let Some(guess) = self.guess else { return };
+        let mut panel = guess.panel;
+        let mut edit = self.edit;
+        let text = self.index.text();
+        let mut token = guess.token;
+        let mut evidence = guess.evidence;
+        loop {
+            out.push(Proposed { token, evidence, probability: self.rates.estimate(evidence) });
+            if out.len() >= limit {
+                return;
+            }
+            let next = |end: u32| next(text, out, end as usize);
+            match guess.from {
+                From::Panel => {
+                    panel.follow(token, next);
+                    let Some((latest, frequent)) = panel.hear(next) else { return };
+                    let opinion = self.duel.choose(latest, frequent);
+                    (token, evidence) = (opinion.token, self.evidence(opinion));
+                }
+                From::Edit => {
+                    let Some(edit) = &mut edit else { return };
+                    (edit.next, edit.right) = (edit.next + 1, edit.right + 1);
+                    let Some(following) = next(edit.next as u32) else { return };
+                    token = following;
+                    evidence = Evidence::new(Place::Edit, edit.right + 1, guess.evidence.agreement);
+                }
+            }
+        }
+    }
+
+    fn evidence(&self, opinion: Opinion) -> Evidence {
+        let place = if (opinion.place.end as usize) < self.prompt { Place::Prompt } else { Place::Output };
+        Evidence::new(place, opinion.place.length as usize, opinion.agreement)
+    }
+
+    /// The places where the end of the text stood before.
+    fn panel(&self) -> Panel {
+        let mut panel = Panel::default();
+        let Some(latest) = self.latest else { return panel };
+        panel.add(latest);
+        self.followed.into_iter().for_each(|followed| panel.add(followed));
+        let mut place = latest;
+        while !panel.is_full() {
+            let before = self.links.get((place.end as usize).wrapping_sub(1)).and_then(|link| link.get());
+            let Some(before) = before else { break };
+            // What is the same at two places as at a third is the same at both.
+            place = Match { end: before.end, length: before.length.min(place.length) };
+            if place.length < latest.length.min(ENOUGH) {
+                break;
+            }
+            panel.add(place);
+        }
+        panel
+    }
+
+    fn look(&self) -> Option<Guess> {
+        let text = self.index.text();
+        let panel = self.panel();
+        let heard = panel.hear(|end| text.get(end as usize).copied());
+        let opinion = heard.map(|(latest, frequent)| self.duel.choose(latest, frequent));
+        let own = opinion.map(|opinion| (opinion.token, self.evidence(opinion)));
+        let edited = self.edit.and_then(|edit| {
+            let token = *text.get(edit.next)?;
+            let agreement = match own {
+                None => Agreement::Alone,
+                Some((other, _)) if other == token => Agreement::Unanimous,
+                Some(_) => Agreement::Disputed,
+            };
+            Some((token, Evidence::new(Place::Edit, edit.right + 1, agreement)))
+        });
+        let duel = heard.and_then(|(latest, frequent)| Some((latest.token, frequent?.token)));
+        let guess = |(token, evidence), from, other| Guess { token, evidence, from, panel, duel, others: [other, None] };
+        match (own, edited) {
+            (Some(own), Some(edited)) if self.rates.estimate(own.1) < self.rates.estimate(edited.1) => {
+                Some(guess(edited, From::Edit, Some(own)))
+            }
+            (Some(own), edited) => Some(guess(own, From::Panel, edited)),
+            (None, Some(edited)) => Some(guess(edited, From::Edit, None)),
+            (None, None) => None,
+        }
+    }
+
+    /// Bytes of everything that was allocated, and of this.
+    pub fn bytes(&self) -> usize {
+        size_of::<Self>() - size_of_val(&self.index) + self.index.bytes()
+            + self.links.capacity() * size_of::<Link>() + Rates::bytes()
+    }
+
+    /// Tokens of the text.
+    pub fn len(&self) -> usize {
+        self.index.text().len()
+    }
+}
+
+/// The token at a place of the text with the draft behind it: a text may repeat what it is just saying.
+fn next(text: &[Token], draft: &[Proposed], place: usize) -> Option<Token> {
+    match place.checked_sub(text.len()) {
+        None => text.get(place).copied(),
+        Some(behind) => draft.get(behind).map(|one| one.token),
+    }
+}
+
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Probe(Index<4>);
+impl Probe { pub fn new()->Self{Self(Index::new(LENGTHS))} pub fn push(&mut self,t:Token){self.0.push(t)} }
