@@ -6,15 +6,19 @@ mod evidence;
 mod index;
 mod panel;
 mod rates;
+mod store;
 mod table;
 
 pub use evidence::{Agreement, Evidence, Place};
+pub use store::{Shelf, Store, StoreError, StoreSettings, StoreStats};
 
 use crate::token::Token;
 use edit::Edit;
 use index::Index;
 use panel::{Match, Opinion, Panel};
 use rates::Rates;
+use std::sync::Arc;
+use store::Segment;
 
 /// Earlier places are found by so many last tokens.
 const LENGTHS: [usize; 4] = [1, 3, 8, 16];
@@ -50,11 +54,14 @@ pub struct Lookup {
     edit: Option<Edit>,
     rates: Rates,
     duel: Duel,
+    shelf: Option<Shelf>,
+    /// The place in another text that this one follows.
+    elsewhere: Option<(Arc<Segment>, Match)>,
     guess: Option<Guess>,
 }
 
 /// A [`Match`] in the space of one number.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Link(u32);
 
 impl Link {
@@ -93,7 +100,7 @@ struct Guess {
     from: From,
     panel: Panel,
     duel: Option<(Token, Token)>,
-    /// What the others said.
+    /// What the other ways said.
     others: [Option<(Token, Evidence)>; 2],
 }
 
@@ -101,17 +108,18 @@ struct Guess {
 enum From {
     Panel,
     Edit,
+    Elsewhere,
 }
 
 impl Default for Lookup {
     fn default() -> Self {
-        Self::new()
+        Self::new(None)
     }
 }
 
 impl Lookup {
-    /// For no text yet.
-    pub fn new() -> Self {
+    /// For no text yet. With a shelf, texts that are there are looked at as well.
+    pub fn new(shelf: Option<Shelf>) -> Self {
         Self {
             index: Index::new(LENGTHS),
             links: Vec::new(),
@@ -121,6 +129,8 @@ impl Lookup {
             edit: None,
             rates: Rates::default(),
             duel: Duel::default(),
+            shelf,
+            elsewhere: None,
             guess: None,
         }
     }
@@ -129,12 +139,19 @@ impl Lookup {
     /// when it goes on behind it; otherwise all is indexed anew.
     pub fn begin(&mut self, text: &[Token]) {
         let shared = self.index.text().iter().zip(text).take_while(|(old, new)| old == new).count();
-        self.index.truncate(shared);
-        self.links.truncate(shared);
+        if shared < self.index.text().len() {
+            self.index.truncate(shared);
+            self.links.truncate(shared);
+            self.latest = self.links.last().and_then(|link| link.get());
+            (self.followed, self.edit, self.elsewhere) = (self.latest, None, None);
+        }
         self.prompt = text.len();
-        (self.latest, self.followed, self.edit, self.guess) = (None, None, None, None);
         let rest = text.get(shared..).unwrap_or_default();
-        self.index.make_room(rest.len(), true);
+        // A text that grows by little is likely to grow again.
+        if rest.len() > shared {
+            self.index.make_room(rest.len(), true);
+            self.links.reserve_exact(rest.len());
+        }
         rest.iter().for_each(|token| self.append(*token));
         self.guess = self.look();
     }
@@ -143,8 +160,12 @@ impl Lookup {
     pub fn extend(&mut self, tokens: &[Token], mut shadow: impl FnMut(Evidence, bool)) {
         for token in tokens {
             if let Some(guess) = self.guess.take() {
-                shadow(guess.evidence, guess.token == *token);
-                self.rates.observe(guess.evidence, guess.token == *token);
+                let right = guess.token == *token;
+                shadow(guess.evidence, right);
+                self.rates.observe(guess.evidence, right);
+                if let (From::Elsewhere, true, Some((segment, _))) = (guess.from, right, &self.elsewhere) {
+                    segment.save(1);
+                }
                 for (other, evidence) in guess.others.into_iter().flatten() {
                     self.rates.observe(evidence, other == *token);
                 }
@@ -169,8 +190,12 @@ impl Lookup {
         {
             self.edit = Edit::begin(text, end as usize, length as usize, token).or(self.edit);
         }
-        self.index.push(token);
         let next = |one: &Match| Match { end: one.end + 1, length: one.length + 1 };
+        self.elsewhere = self.elsewhere.take().filter(|(segment, place)| segment.next(place.end) == Some(token));
+        if let Some((_, place)) = &mut self.elsewhere {
+            *place = next(place);
+        }
+        self.index.push(token);
         let [grown, followed] = [&self.latest, &self.followed].map(|one| one.as_ref().map(next));
         self.latest = self.index.deepest().map(|(end, length)| {
             // What went on with the right token needs not be compared.
@@ -180,10 +205,12 @@ impl Lookup {
             })
         });
         self.followed = if right { followed } else { self.latest };
-        if self.links.len() == self.links.capacity() {
-            self.links.reserve_exact(self.links.len() / 4 + 16);
+        if self.links.len() < self.index.text().len() {
+            if self.links.len() == self.links.capacity() {
+                self.links.reserve_exact(self.links.len() / 4 + 16);
+            }
+            self.links.push(self.latest.map_or(Link::NONE, Link::new));
         }
-        self.links.push(self.latest.map_or(Link::NONE, Link::new));
         // The text follows the place it departed from by itself again.
         if let (Some(edit), Some(followed)) = (self.edit, self.followed)
             && (edit.next == followed.end as usize || followed.length > 16)
@@ -198,6 +225,7 @@ impl Lookup {
         if limit == 0 {
             return;
         }
+        self.look_elsewhere();
         let Some(guess) = self.guess else { return };
         let mut panel = guess.panel;
         let mut edit = self.edit;
@@ -216,6 +244,14 @@ impl Lookup {
                     let Some((latest, frequent)) = panel.hear(next) else { return };
                     let opinion = self.duel.choose(latest, frequent);
                     (token, evidence) = (opinion.token, self.evidence(opinion));
+                }
+                From::Elsewhere => {
+                    let Some((segment, place)) = &self.elsewhere else { return };
+                    let done = out.len() as u32;
+                    let Some(following) = segment.next(place.end + done) else { return };
+                    token = following;
+                    let length = (place.length + done) as usize;
+                    evidence = Evidence::new(Place::Store, length, guess.evidence.agreement);
                 }
                 From::Edit => {
                     let Some(edit) = &mut edit else { return };
@@ -253,30 +289,59 @@ impl Lookup {
         panel
     }
 
+    /// Looks into other texts when this one says little.
+    fn look_elsewhere(&mut self) {
+        let little = self.latest.is_none_or(|latest| latest.length < ENOUGH);
+        if let Some(shelf) = &mut self.shelf
+            && self.elsewhere.is_none()
+            && little
+        {
+            self.elsewhere = shelf.find(self.index.text());
+            if self.elsewhere.is_some() {
+                self.guess = self.look();
+            }
+        }
+    }
+
+    /// Guesses in all ways, and chooses the one that is right most often.
     fn look(&self) -> Option<Guess> {
         let text = self.index.text();
         let panel = self.panel();
         let heard = panel.hear(|end| text.get(end as usize).copied());
         let opinion = heard.map(|(latest, frequent)| self.duel.choose(latest, frequent));
         let own = opinion.map(|opinion| (opinion.token, self.evidence(opinion)));
-        let edited = self.edit.and_then(|edit| {
+        let agreement = |token| match own {
+            None => Agreement::Alone,
+            Some((other, _)) if other == token => Agreement::Unanimous,
+            Some(_) => Agreement::Disputed,
+        };
+        let edit = self.edit.and_then(|edit| {
             let token = *text.get(edit.next)?;
-            let agreement = match own {
-                None => Agreement::Alone,
-                Some((other, _)) if other == token => Agreement::Unanimous,
-                Some(_) => Agreement::Disputed,
-            };
-            Some((token, Evidence::new(Place::Edit, edit.right + 1, agreement)))
+            Some((token, Evidence::new(Place::Edit, edit.right + 1, agreement(token))))
         });
-        let duel = heard.and_then(|(latest, frequent)| Some((latest.token, frequent?.token)));
-        let guess = |(token, evidence), from, other| Guess { token, evidence, from, panel, duel, others: [other, None] };
-        match (own, edited) {
-            (Some(own), Some(edited)) if self.rates.estimate(own.1) < self.rates.estimate(edited.1) => {
-                Some(guess(edited, From::Edit, Some(own)))
+        let elsewhere = self.elsewhere.as_ref().and_then(|(segment, place)| {
+            let token = segment.next(place.end)?;
+            Some((token, Evidence::new(Place::Store, place.length as usize, agreement(token))))
+        });
+        let (mut best, mut from) = (own, From::Panel);
+        let mut others = [None; 2];
+        for (other, (way, name)) in others.iter_mut().zip([(edit, From::Edit), (elsewhere, From::Elsewhere)]) {
+            *other = way;
+            let estimate = |one: Option<(Token, Evidence)>| one.map_or(-1.0, |(_, evidence)| self.rates.estimate(evidence));
+            if estimate(way) > estimate(best) {
+                *other = best;
+                (best, from) = (way, name);
             }
-            (Some(own), edited) => Some(guess(own, From::Panel, edited)),
-            (None, Some(edited)) => Some(guess(edited, From::Edit, None)),
-            (None, None) => None,
+        }
+        let (token, evidence) = best?;
+        let duel = heard.and_then(|(latest, frequent)| Some((latest.token, frequent?.token)));
+        Some(Guess { token, evidence, from, panel, duel, others })
+    }
+
+    /// Keeps the text for those that come later, if there is a shelf. See [`Shelf::add`].
+    pub fn keep(&self) {
+        if let Some(shelf) = &self.shelf {
+            shelf.add(self.index.text());
         }
     }
 
@@ -300,7 +365,5 @@ fn next(text: &[Token], draft: &[Proposed], place: usize) -> Option<Token> {
     }
 }
 
-#[doc(hidden)]
-#[derive(Debug)]
-pub struct Probe(Index<4>);
-impl Probe { pub fn new()->Self{Self(Index::new(LENGTHS))} pub fn push(&mut self,t:Token){self.0.push(t)} }
+#[cfg(test)]
+mod tests;

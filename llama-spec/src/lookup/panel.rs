@@ -46,7 +46,7 @@ impl Panel {
         }
     }
 
-    fn members(&self) -> &[Match] {
+    pub(super) fn members(&self) -> &[Match] {
         self.members.get(..self.count).unwrap_or_default()
     }
 
