@@ -14,6 +14,7 @@ pub mod file;
 pub mod generate;
 mod gguf;
 pub mod isolate;
+pub mod lookup;
 pub mod memory;
 pub mod model;
 pub mod options;

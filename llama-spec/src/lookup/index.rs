@@ -43,8 +43,8 @@ impl<const N: usize> Index<N> {
         &self.text
     }
 
-    /// For each length, where the last so many tokens ended before, or 0. Those that were found for a length were found
-    /// for all shorter ones.
+    /// For each length, where the last so many tokens ended before, or 0.
+    #[cfg(test)]
     pub(super) fn found(&self) -> &[u32; N] {
         &self.found
     }
@@ -90,13 +90,11 @@ impl<const N: usize> Index<N> {
         let sum = |end: usize| if end == 0 { 0 } else { self.sums[end % RING] };
         let now = sum(end - 1).wrapping_mul(BASE).wrapping_add(value(token));
         self.text.push(token);
-        let mut searches = [Search::default(); N];
-        for place in 0..N {
+        let searches: [Search; N] = std::array::from_fn(|place| {
             let older = sum(end.saturating_sub(self.lengths[place]));
-            let hash = mix(now.wrapping_sub(older.wrapping_mul(self.powers[place])));
-            searches[place] = self.tables[place].begin(hash);
-        }
-        for place in 0..N {
+            self.tables[place].begin(mix(now.wrapping_sub(older.wrapping_mul(self.powers[place]))))
+        });
+        for (place, search) in searches.into_iter().enumerate() {
             let length = self.lengths[place];
             if length > end {
                 break;
@@ -108,7 +106,7 @@ impl<const N: usize> Index<N> {
                 (old == next && next > 1 && text.get(old as usize - 1) == Some(&token))
                     || run(text, old as usize, length) == run(text, end, length)
             };
-            self.found[place] = self.tables[place].replace(searches[place], end as u32, same);
+            self.found[place] = self.tables[place].replace(search, end as u32, same);
         }
         self.sums[end % RING] = now;
     }

@@ -1,8 +1,8 @@
 //! The texts of one tenant, as those see them who look something up.
 
 use super::super::panel::Match;
-use super::segment::Segment;
 use super::Store;
+use super::segment::Segment;
 use crate::token::Token;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -2,8 +2,8 @@
 
 use super::super::tests::{proposed, texts, tokens};
 use super::super::{Lookup, Place};
+use super::file::Kept;
 use super::{Segment, Store, StoreError, StoreSettings};
-use crate::token::Token;
 use proptest::prelude::*;
 use std::fs;
 use std::sync::Arc;
@@ -154,11 +154,11 @@ proptest! {
         }
         old.save(&path, b"model").expect("a file");
         let new = Store::load(&path, b"model", StoreSettings::default().bytes(1 << 20)).expect("the file is whole");
-        let texts = |store: &Store| -> Vec<(String, Vec<(Vec<Token>, u64)>)> {
+        let texts = |store: &Store| -> Vec<Kept> {
             let parts = |segment: &Arc<Segment>| (segment.tokens().to_vec(), segment.saved());
             let shelves = store.writer();
             let full = shelves.all().filter(|(_, segments)| !segments.is_empty());
-            full.map(|(tenant, segments)| (tenant.to_owned(), segments.iter().map(parts).collect())).collect()
+            full.map(|(tenant, segments)| Kept { tenant: tenant.to_owned(), segments: segments.iter().map(parts).collect() }).collect()
         };
         prop_assert_eq!(texts(&old), texts(&new));
         prop_assert_eq!(old.stats(), new.stats());

@@ -77,9 +77,9 @@ impl Writer {
         let mut tokens = part.to_vec();
         let mut saved = 0;
         let mut bytes = 0;
-        while let Some(last) = segments.pop_if(|last| {
-            last.tokens().len() <= 2 * tokens.len() && last.tokens().len() + tokens.len() < most
-        }) {
+        while let Some(last) =
+            segments.pop_if(|last| last.tokens().len() <= 2 * tokens.len() && last.tokens().len() + tokens.len() < most)
+        {
             tokens.splice(0..0, last.tokens().iter().copied().chain([END_OF_TEXT]));
             saved += last.saved();
             bytes += last.bytes();
@@ -143,7 +143,9 @@ fn new_parts(text: &[Token], segments: &[Arc<Segment>]) -> Vec<Token> {
         parts.extend(context.iter().chain([token]));
         kept = place + 1;
         let read = text.get(..kept).unwrap_or_default();
-        followed = find(segments, read).filter(|(_, found)| found.length as usize >= CONTEXT).map(|(one, found)| (one, found.end));
+        followed = find(segments, read)
+            .filter(|(_, found)| found.length as usize >= CONTEXT)
+            .map(|(one, found)| (one, found.end));
     }
     parts
 }

@@ -5,7 +5,12 @@ use super::texts::Recorded;
 use super::{rivals, texts, tokens};
 
 /// Rounds that a text takes when each checks one draft: its tokens by this number are those of a round.
-fn rounds(text: &Recorded, limit: usize, mut draft: impl FnMut(&[i32], usize) -> Vec<i32>, mut outcome: impl FnMut(usize, usize)) -> usize {
+fn rounds(
+    text: &Recorded,
+    limit: usize,
+    mut draft: impl FnMut(&[i32], usize) -> Vec<i32>,
+    mut outcome: impl FnMut(usize, usize),
+) -> usize {
     let mut all = text.prompt.clone();
     let mut done = 0;
     let mut rounds = 0;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 /// Guesses how a text goes on.
-pub trait Rival {
+pub(super) trait Rival {
     /// Its name.
     fn name(&self) -> &'static str;
     /// Up to `limit` tokens that may follow.
@@ -13,7 +13,7 @@ pub trait Rival {
 }
 
 /// All five.
-pub fn all() -> Vec<Box<dyn Rival>> {
+pub(super) fn all() -> Vec<Box<dyn Rival>> {
     vec![
         Box::new(Simple),
         Box::new(Keyed { most: false, seen: 0, keys: HashMap::new(), used: None }),
@@ -24,6 +24,8 @@ pub fn all() -> Vec<Box<dyn Rival>> {
 }
 
 const N: usize = 12;
+
+type Values = Vec<(i32, usize, usize)>;
 
 /// Copies what followed the last 12 tokens the time before.
 struct Simple;
@@ -46,7 +48,8 @@ struct Keyed {
     /// Of several continuations, only one that came twice as often as all others.
     most: bool,
     seen: usize,
-    keys: HashMap<Vec<i32>, (Vec<(i32, usize, usize)>, usize)>,
+    /// For each key, how long its draft may be, and for each continuation the token, where it came last and how often.
+    keys: HashMap<Vec<i32>, (Values, usize)>,
     used: Option<Vec<i32>>,
 }
 

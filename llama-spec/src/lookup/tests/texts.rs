@@ -49,7 +49,8 @@ pub fn prose(random: &mut Random, length: usize) -> Vec<i32> {
 
 /// What looks like a program: lines of a few forms, with names that come again.
 pub fn program(random: &mut Random, length: usize) -> Vec<i32> {
-    let forms: Vec<Vec<i32>> = (0..12).map(|_| (0..3 + random.below(9)).map(|_| 21_000 + random.below(60) as i32).collect()).collect();
+    let forms: Vec<Vec<i32>> =
+        (0..12).map(|_| (0..3 + random.below(9)).map(|_| 21_000 + random.below(60) as i32).collect()).collect();
     let names: Vec<i32> = (0..40).map(|_| 22_000 + random.below(3000) as i32).collect();
     let mut text = Vec::new();
     while text.len() < length {
@@ -97,7 +98,8 @@ pub fn copy(seed: u64, length: usize) -> Recorded {
 /// Records with the same keys and other values.
 pub fn list(seed: u64, length: usize) -> Recorded {
     let random = &mut Random::new(seed);
-    let keys: Vec<Vec<i32>> = (0..5).map(|_| (0..3 + random.below(4)).map(|_| 23_000 + random.below(500) as i32).collect()).collect();
+    let keys: Vec<Vec<i32>> =
+        (0..5).map(|_| (0..3 + random.below(4)).map(|_| 23_000 + random.below(500) as i32).collect()).collect();
     let kinds: Vec<usize> = (0..keys.len()).map(|_| 1 << random.below(10)).collect();
     let mut text = prose(random, 40);
     while text.len() < length {
