@@ -66,17 +66,18 @@ impl Evidence {
     }
 }
 
-/// By place, length and agreement (disputed, alone, majority, unanimous), as the replays of the tests showed them.
+/// By place, length and agreement (disputed, alone, majority, unanimous), near what replays of copies, lists
+/// and the turns of agents showed.
 const PRIORS: [f32; Evidence::COUNT] = priors();
 
 const fn priors() -> [f32; Evidence::COUNT] {
     const OWN: [[f32; AGREEMENTS]; LENGTHS] = [
-        [0.15, 0.25, 0.35, 0.45],
-        [0.30, 0.45, 0.50, 0.65],
-        [0.40, 0.65, 0.65, 0.80],
-        [0.45, 0.80, 0.75, 0.90],
-        [0.50, 0.90, 0.80, 0.95],
-        [0.50, 0.95, 0.85, 0.97],
+        [0.10, 0.25, 0.15, 0.45],
+        [0.20, 0.50, 0.25, 0.75],
+        [0.20, 0.70, 0.50, 0.90],
+        [0.20, 0.85, 0.50, 0.95],
+        [0.20, 0.92, 0.50, 0.97],
+        [0.50, 0.95, 0.80, 0.98],
     ];
     let mut all = [0.0; Evidence::COUNT];
     let mut index = 0;

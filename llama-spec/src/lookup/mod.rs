@@ -17,9 +17,9 @@
 //! An online suffix automaton (Blumer et al. 1985) with the same purpose was written and measured beside the tables, on texts of
 //! 1000, 32000 and 128000 tokens of prose, programs, copies and agents. An appended token took 55 to 128 ns (median) against 60
 //! to 127 ns with the tables, on a loaded machine. But it took 53 to 65 bytes for each token, without a bound near that for other
-//! texts, against 13 to 39, and it can neither be cut back nor asked for the end of another text without a search. Copying from its
-//! longest match, it had 6.1, 5.9 and 5.8 tokens a round on copies, lists and agents at drafts of 16; this drafter, with its panel
-//! and edits, has 8.7, 7.6 and 6.0.
+//! texts, against 13 to 39, and the end of another text is only found in it by walking that text. Copying from its longest match
+//! alone, it had 6.1, 5.9 and 5.8 tokens a round on copies, lists and agents at drafts of 16; this drafter, which adds a panel and
+//! edits to its matches, has 8.7, 7.6 and 6.0.
 
 mod drafter;
 mod edit;
