@@ -18,13 +18,13 @@ const CHUNK: usize = 16;
 const LIMIT: usize = 16;
 
 fn samples(length: usize) -> [(&'static str, Vec<Token>); 5] {
-    let whole = |text: texts::Recorded| [text.prompt, text.output].concat();
+    let whole = |text: texts::Recorded| (text.name, [text.prompt, text.output].concat());
     let texts = [
         ("prose", texts::prose(&mut texts::Random::new(1), length)),
         ("program", texts::program(&mut texts::Random::new(1), length)),
-        ("copy", whole(texts::copy(3, length))),
-        ("list", whole(texts::list(3, length))),
-        ("agent", whole(texts::agent(3, length))),
+        whole(texts::copy(3, length)),
+        whole(texts::list(3, length)),
+        whole(texts::agent(3, length)),
     ];
     texts.map(|(name, text)| (name, text.into_iter().map(Token::new).collect()))
 }

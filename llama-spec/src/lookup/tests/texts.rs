@@ -2,27 +2,27 @@
 
 /// A prompt and what a model says to it, as numbers of tokens.
 #[derive(Clone, Debug)]
-pub struct Recorded {
+pub(crate) struct Recorded {
     /// What kind of text it is.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// The prompt.
-    pub prompt: Vec<i32>,
+    pub(crate) prompt: Vec<i32>,
     /// What follows.
-    pub output: Vec<i32>,
+    pub(crate) output: Vec<i32>,
 }
 
 /// A source of numbers: xorshift64* (Vigna 2016, section 3).
 #[derive(Clone, Debug)]
-pub struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
     /// The same seed gives the same numbers.
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
     /// Less than `limit`.
-    pub fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -37,7 +37,7 @@ impl Random {
 }
 
 /// Words by Zipf's law, each of which is followed by one of its few usual companions half of the time.
-pub fn prose(random: &mut Random, length: usize) -> Vec<i32> {
+pub(crate) fn prose(random: &mut Random, length: usize) -> Vec<i32> {
     let mut text = vec![random.zipf()];
     while text.len() < length {
         let last = text.last().copied().unwrap_or_default();
@@ -48,7 +48,7 @@ pub fn prose(random: &mut Random, length: usize) -> Vec<i32> {
 }
 
 /// What looks like a program: lines of a few forms, with names that come again.
-pub fn program(random: &mut Random, length: usize) -> Vec<i32> {
+pub(crate) fn program(random: &mut Random, length: usize) -> Vec<i32> {
     let forms: Vec<Vec<i32>> =
         (0..12).map(|_| (0..3 + random.below(9)).map(|_| 21_000 + random.below(60) as i32).collect()).collect();
     let names: Vec<i32> = (0..40).map(|_| 22_000 + random.below(3000) as i32).collect();
@@ -64,7 +64,7 @@ pub fn program(random: &mut Random, length: usize) -> Vec<i32> {
 }
 
 /// A copy in which one place in `apart` was changed: a token replaced, put in or left out, or a few of them.
-pub fn edited(random: &mut Random, source: &[i32], apart: usize) -> Vec<i32> {
+pub(crate) fn edited(random: &mut Random, source: &[i32], apart: usize) -> Vec<i32> {
     let mut text = Vec::new();
     let mut place = 0;
     while let Some(token) = source.get(place) {
@@ -87,7 +87,7 @@ pub fn edited(random: &mut Random, source: &[i32], apart: usize) -> Vec<i32> {
 }
 
 /// A file, and the same file with some edits.
-pub fn copy(seed: u64, length: usize) -> Recorded {
+pub(crate) fn copy(seed: u64, length: usize) -> Recorded {
     let random = &mut Random::new(seed);
     let source = if seed.is_multiple_of(2) { prose(random, length / 2) } else { program(random, length / 2) };
     let mut prompt = prose(random, 60);
@@ -96,7 +96,7 @@ pub fn copy(seed: u64, length: usize) -> Recorded {
 }
 
 /// Records with the same keys and other values.
-pub fn list(seed: u64, length: usize) -> Recorded {
+pub(crate) fn list(seed: u64, length: usize) -> Recorded {
     let random = &mut Random::new(seed);
     let keys: Vec<Vec<i32>> =
         (0..5).map(|_| (0..3 + random.below(4)).map(|_| 23_000 + random.below(500) as i32).collect()).collect();
@@ -119,7 +119,7 @@ pub fn list(seed: u64, length: usize) -> Recorded {
 }
 
 /// Turns of an agent: a file is shown, a few words are said, a part of the file is changed, and it is shown again.
-pub fn agent(seed: u64, length: usize) -> Recorded {
+pub(crate) fn agent(seed: u64, length: usize) -> Recorded {
     let random = &mut Random::new(seed);
     let call: Vec<i32> = (0..14).map(|_| 27_000 + random.below(300) as i32).collect();
     let mut file = program(random, (length / 8).clamp(100, 1200));
