@@ -1,0 +1,179 @@
+//! The acceptance model: how probable it is that a drafted token is right.
+
+mod counts;
+mod logistic;
+mod offset;
+
+use super::chain::{DrafterSpec, Evidence};
+use counts::Counts;
+use logistic::{Logistic, log_odds, sigmoid};
+use offset::Offset;
+
+/// Places of a draft that are told apart.
+const PLACES: usize = 16;
+/// A model's token, before anything was observed.
+const FIRST: f64 = 0.7;
+/// A margin of so much is an even bet.
+const EVEN_MARGIN: f64 = 0.6;
+const CERTAIN: f64 = 20.0;
+
+/// Of one drafter, over all texts.
+#[derive(Clone, Debug)]
+pub(super) struct Acceptance {
+    priors: Vec<f32>,
+    buckets: Vec<Counts>,
+    /// Whatever the evidence. What a place has not shown, the one before it stands for.
+    places: [Counts; PLACES],
+    curve: Logistic,
+}
+
+/// What sets a text apart in a drafter's view.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Bias {
+    /// When the evidence is known.
+    told: Offset,
+    /// When only the place is.
+    blind: Offset,
+}
+
+impl Bias {
+    /// So many tokens came without a word of this drafter.
+    pub(super) fn rest(&mut self, tokens: usize) {
+        self.told.rest(tokens);
+        self.blind.rest(tokens);
+    }
+}
+
+impl Acceptance {
+    pub(super) fn new(spec: &DrafterSpec) -> Self {
+        Self {
+            buckets: spec.buckets.iter().map(|prior| Counts::new(f64::from(*prior))).collect(),
+            priors: spec.buckets.clone(),
+            places: [Counts::new(FIRST); PLACES],
+            curve: Logistic::default(),
+        }
+    }
+
+    /// The probability that a token is right, those before it being so.
+    pub(super) fn told(&self, bias: &Bias, place: usize, evidence: Evidence) -> f64 {
+        match evidence {
+            Evidence::Certain => 1.0,
+            Evidence::Unknown => self.blind(bias, place),
+            _ => sigmoid(self.judge(place, evidence) + bias.told.value),
+        }
+    }
+
+    /// The same before the token is drafted.
+    pub(super) fn blind(&self, bias: &Bias, place: usize) -> f64 {
+        sigmoid(self.places[place.min(PLACES - 1)].log_odds + bias.blind.value)
+    }
+
+    fn judge(&self, place: usize, evidence: Evidence) -> f64 {
+        match evidence {
+            Evidence::Bucket(bucket) => match self.buckets.get(usize::from(bucket)) {
+                Some(counts) => counts.log_odds,
+                None => self.places[place.min(PLACES - 1)].log_odds,
+            },
+            Evidence::Margin(_) | Evidence::Probability(_) => self.curve.judge(own(evidence), place),
+            Evidence::Certain => CERTAIN,
+            Evidence::Unknown => self.places[place.min(PLACES - 1)].log_odds,
+        }
+    }
+
+    /// Learns whether a token was right, all before it being so: what stands behind a wrong one shows nothing.
+    pub(super) fn learn(&mut self, bias: &mut Bias, place: usize, evidence: Evidence, right: bool) {
+        if evidence == Evidence::Certain {
+            return;
+        }
+        self.learn_told(bias, place, evidence, right);
+        bias.blind.learn(self.blind(bias, place), right);
+        let index = place.min(PLACES - 1);
+        // Each place has the one before it for a prior, so what follows an observed one must hear of it.
+        let before = index.checked_sub(1).map_or(FIRST, |before| sigmoid(self.places[before].log_odds));
+        self.places[index].learn(before, right);
+        let mut share = self.places[index].share(before);
+        for counts in &mut self.places[index + 1..] {
+            share = counts.share(share);
+            counts.log_odds = log_odds(share);
+        }
+    }
+
+    /// The same of a token that nobody drafted, which says nothing about the places of drafts.
+    pub(super) fn shadow(&mut self, bias: &mut Bias, evidence: Evidence, right: bool) {
+        match evidence {
+            Evidence::Certain => {}
+            Evidence::Unknown => self.learn(bias, 0, evidence, right),
+            _ => self.learn_told(bias, 0, evidence, right),
+        }
+    }
+
+    fn learn_told(&mut self, bias: &mut Bias, place: usize, evidence: Evidence, right: bool) {
+        let expected = self.told(bias, place, evidence);
+        match evidence {
+            Evidence::Bucket(bucket) => {
+                let bucket = usize::from(bucket);
+                if let (Some(counts), Some(prior)) = (self.buckets.get_mut(bucket), self.priors.get(bucket)) {
+                    counts.learn(f64::from(*prior), right);
+                }
+            }
+            Evidence::Margin(_) | Evidence::Probability(_) => self.curve.learn(own(evidence), place, expected, right),
+            Evidence::Certain | Evidence::Unknown => return,
+        }
+        bias.told.learn(expected, right);
+    }
+}
+
+/// The log-odds of a token in the drafter's view. What is not a number counts for nothing.
+fn own(evidence: Evidence) -> f64 {
+    let own = match evidence {
+        Evidence::Margin(margin) => f64::from(margin) - EVEN_MARGIN,
+        Evidence::Probability(probability) => log_odds(f64::from(probability)),
+        _ => 0.0,
+    };
+    if own.is_nan() { 0.0 } else { own.clamp(-6.0, 6.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::chain::DrafterKind;
+    use super::*;
+
+    fn of(buckets: &[f32]) -> Acceptance {
+        let buckets = buckets.to_vec();
+        Acceptance::new(&DrafterSpec { kind: DrafterKind::Free, longest: 16, pausable: true, buckets })
+    }
+
+    #[test]
+    fn buckets_overrule_their_prior() {
+        let (mut model, mut bias) = (of(&[0.9, 0.9]), Bias::default());
+        for step in 0..300 {
+            model.learn(&mut bias, 0, Evidence::Bucket(0), step % 10 == 0);
+            model.learn(&mut bias, 0, Evidence::Bucket(1), step % 10 != 0);
+        }
+        let (low, high) = (model.told(&bias, 0, Evidence::Bucket(0)), model.told(&bias, 0, Evidence::Bucket(1)));
+        assert!(low < 0.25 && high > 0.75, "{low} {high}");
+    }
+
+    #[test]
+    fn a_place_that_was_never_seen_takes_after_the_one_before() {
+        let (mut model, mut bias) = (of(&[]), Bias::default());
+        for _ in 0..100 {
+            model.learn(&mut bias, 0, Evidence::Unknown, true);
+            model.learn(&mut bias, 1, Evidence::Unknown, false);
+        }
+        let text = Bias::default();
+        assert!(model.blind(&text, 0) > 0.8);
+        assert!(model.blind(&text, 5) < 0.3, "{}", model.blind(&text, 5));
+    }
+
+    #[test]
+    fn odd_numbers_are_survived() {
+        let (mut model, mut bias) = (of(&[f32::NAN]), Bias::default());
+        for odd in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -1.0, 2.0] {
+            for evidence in [Evidence::Margin(odd), Evidence::Probability(odd), Evidence::Bucket(9)] {
+                model.learn(&mut bias, 999, evidence, true);
+                assert!((0.0..=1.0).contains(&model.told(&bias, 0, evidence)), "{evidence:?}");
+            }
+        }
+    }
+}

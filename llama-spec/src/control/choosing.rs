@@ -1,0 +1,91 @@
+//! When all drafts are there: which of them are verified, and how much of each.
+
+use super::chain::{Chain, Sequence};
+use super::controller::{Controller, Mode, bias};
+use super::plan::{Choice, Pick};
+use super::planning::{fill, value};
+
+impl Controller {
+    /// Decides what is verified, all drafts being there: the free ones and what the plan had drafted. What was spent on
+    /// drafts is spent; only rows count now.
+    pub fn choose(&mut self, sequences: &[Sequence], chains: &[Chain<'_>], choice: &mut Choice) {
+        choice.picks.clear();
+        choice.picks.resize(sequences.len(), Pick::default());
+        if self.round.mode == Mode::Plain || self.round.texts.len() != sequences.len() {
+            return;
+        }
+        let count = sequences.len();
+        let spare = self.round.rows.saturating_sub(count);
+        let rollback = self.clock.rollback();
+        self.fill_all(sequences, chains);
+        let Self { round, scratch, .. } = self;
+        scratch.free.pass(spare, |division| round.table(count + division.drafted) + division.rejected * rollback);
+        let price = round.price;
+        let mut drafted = scratch.free.best(price);
+        let worth = |drafted: usize| scratch.free.point(drafted).map_or(f64::NEG_INFINITY, |point| point.worth(price));
+        let begins = !self.drafting && self.round.drafter.is_none();
+        if begins && worth(drafted) - worth(0) < self.settings.hysteresis * count as f64 {
+            drafted = 0;
+        }
+        let known = worth(drafted);
+        if self.round.mode == Mode::Look {
+            let Self { round, scratch, .. } = self;
+            scratch.costly.clear();
+            scratch.free.pass(spare, |division| round.hoped(count + division.drafted) + division.rejected * rollback);
+            let hoped = scratch.free.best(price);
+            let seconds = |drafted: usize| round.table(count + drafted);
+            let tokens = scratch.free.point(hoped).map_or(0.0, |point| point.tokens);
+            let cost = (known - (tokens - price * seconds(hoped))) / price;
+            if hoped != drafted && self.purse.pay(cost) {
+                drafted = hoped;
+            }
+        }
+        let Self { scratch, .. } = self;
+        scratch.free.lengths(drafted, |text| choice.picks[text].length += 1);
+        for (pick, chain) in choice.picks.iter_mut().zip(&scratch.chains) {
+            pick.chain = chain.filter(|_| pick.length > 0);
+        }
+        self.insist_on_the_try(sequences, chains, choice);
+    }
+
+    fn fill_all(&mut self, sequences: &[Sequence], chains: &[Chain<'_>]) {
+        let Self { round, scratch, models, biases, .. } = self;
+        fill(&mut scratch.free, &mut scratch.chains, chains, sequences, |survivals| value(survivals, round, sequences.len(), 0.0), |slot, place, guess| {
+            models.get(guess.drafter).map_or(0.0, |model| model.told(&bias(biases, slot, guess.drafter), place, guess.evidence))
+        });
+    }
+
+    /// What is tried is verified whole, whatever it seems to be worth. A free drafter that is due is tried here, since its
+    /// draft is there.
+    fn insist_on_the_try(&mut self, sequences: &[Sequence], chains: &[Chain<'_>], choice: &mut Choice) {
+        let of = |text: usize, drafter: usize| {
+            let fits = |chain: &&Chain<'_>| chain.sequence == text && chain.guesses.first().is_some_and(|guess| guess.drafter == drafter);
+            chains.iter().find(fits).and_then(|chain| chains.iter().position(|other| std::ptr::eq(other, chain)))
+        };
+        let rows: usize = sequences.len() + choice.picks.iter().map(|pick| pick.length).sum::<usize>();
+        if let Mode::Try { drafter, text, length } = self.round.mode {
+            if let (Some(number), Some(pick)) = (of(text, drafter), choice.picks.get_mut(text)) {
+                let length = length.min(chains[number].guesses.len());
+                if rows - pick.length + length <= self.round.rows {
+                    *pick = Pick { chain: Some(number), length };
+                }
+            }
+            return;
+        }
+        for (number, chain) in chains.iter().enumerate() {
+            let Some(drafter) = chain.guesses.first().map(|guess| guess.drafter) else { continue };
+            let Some(pick) = choice.picks.get_mut(chain.sequence) else { continue };
+            let due = self.specs.get(drafter).is_some_and(|spec| !spec.kind.costs()) && self.usages[drafter].is_due();
+            if !due || pick.length > 0 || rows >= self.round.rows {
+                continue;
+            }
+            // One token tells most of it.
+            let cost = self.round.table(rows + 1) - self.round.table(rows) + self.clock.rollback();
+            if sequences[chain.sequence].limit > 0 && self.purse.pay(cost) {
+                *pick = Pick { chain: Some(number), length: 1 };
+                self.round.mode = Mode::Try { drafter, text: chain.sequence, length: 1 };
+                return;
+            }
+        }
+    }
+}

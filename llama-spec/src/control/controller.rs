@@ -1,0 +1,163 @@
+//! The controller: what it keeps from round to round.
+
+use super::acceptance::{Acceptance, Bias};
+use super::account::{Account, Purse};
+use super::chain::{DrafterIndex, DrafterSpec, Evidence};
+use super::cost::{Clock, Costs};
+use super::pool::Pool;
+use super::usage::Usage;
+
+/// How the controller may act.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ControlSettings {
+    /// The share of the time that may be lost against plain decoding; 0.01 is 1 %.
+    pub loss_bound: f64,
+    /// By how much a draft must be expected to beat plain decoding for drafting to begin; 0.02 is 2 %.
+    pub hysteresis: f64,
+}
+
+impl Default for ControlSettings {
+    fn default() -> Self {
+        Self { loss_bound: 0.01, hysteresis: 0.02 }
+    }
+}
+
+/// Decides in each round who drafts how much for which text. See the [module](super).
+#[derive(Debug)]
+pub struct Controller {
+    pub(super) settings: ControlSettings,
+    pub(super) specs: Vec<DrafterSpec>,
+    pub(super) models: Vec<Acceptance>,
+    pub(super) usages: Vec<Usage>,
+    pub(super) clock: Clock,
+    pub(super) purse: Purse,
+    /// By slot, then by drafter.
+    pub(super) biases: Vec<Vec<Bias>>,
+    pub(super) round: Round,
+    /// How much faster than plain decoding it was of late.
+    pub(super) speed: f64,
+    /// The last round drafted.
+    pub(super) drafting: bool,
+    pub(super) rounds: u64,
+    /// Rounds since the last one without drafts.
+    pub(super) since_plain: u32,
+    pub(super) tokens: u64,
+    pub(super) scratch: Scratch,
+}
+
+/// What was decided about the round that is going on.
+#[derive(Debug, Default)]
+pub(super) struct Round {
+    pub(super) mode: Mode,
+    /// How many tokens a second is worth.
+    pub(super) price: f64,
+    /// Rows of the batch at most.
+    pub(super) rows: usize,
+    /// The drafter that runs, and what a step of it costs for each text that it drafts for.
+    pub(super) drafter: Option<DrafterIndex>,
+    pub(super) step: f64,
+    /// Of each text.
+    pub(super) texts: Vec<Text>,
+    /// Seconds of a batch by its rows, with what follows it.
+    pub(super) seconds: Vec<f64>,
+    /// The same, as low as it may be.
+    pub(super) hoped: Vec<f64>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Text {
+    pub(super) slot: usize,
+    /// The most tokens of a costly drafter, and the length to be expected.
+    pub(super) limit: usize,
+    pub(super) aim: usize,
+    /// How probable it is that all it drafted so far is right.
+    pub(super) survival: f64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Nothing is drafted.
+    #[default]
+    Plain,
+    /// What pays is drafted.
+    Pay,
+    /// As before, but batches that are not well known may be tried.
+    Look,
+    /// A drafter that is not in use is tried in one text, with so many tokens.
+    Try { drafter: DrafterIndex, text: usize, length: usize },
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    pub(super) free: Pool,
+    pub(super) costly: Pool,
+    /// Which drafts the texts have in a pool.
+    pub(super) chains: Vec<Option<usize>>,
+    pub(super) lengths: Vec<usize>,
+    /// Drafters that had tokens in a round.
+    pub(super) used: Vec<bool>,
+}
+
+impl Controller {
+    /// A controller of these drafters, which knows so much about their costs.
+    pub fn new(settings: ControlSettings, drafters: &[DrafterSpec], costs: Costs) -> Self {
+        Self {
+            settings,
+            models: drafters.iter().map(Acceptance::new).collect(),
+            usages: drafters.iter().map(|_| Usage::default()).collect(),
+            clock: Clock::new(costs, drafters.len()),
+            specs: drafters.to_vec(),
+            purse: Purse::new(settings.loss_bound),
+            biases: Vec::new(),
+            round: Round::default(),
+            speed: 1.0,
+            drafting: false,
+            rounds: 0,
+            since_plain: 0,
+            tokens: 0,
+            scratch: Scratch::default(),
+        }
+    }
+
+    /// A text begins in a slot, with so many tokens that were not in the memory before.
+    pub fn begin(&mut self, slot: usize, tokens: usize) {
+        self.seat(slot).fill(Bias::default());
+        for usage in self.usages.iter_mut().filter(|usage| usage.paused) {
+            usage.missed += tokens;
+        }
+    }
+
+    /// What a drafter that was not asked would have said, and whether that was right. It costs nothing and teaches as much as
+    /// a verified token.
+    pub fn shadow(&mut self, slot: usize, drafter: DrafterIndex, evidence: Evidence, right: bool) {
+        self.seat(slot);
+        let Some(bias) = self.biases.get_mut(slot).and_then(|biases| biases.get_mut(drafter)) else { return };
+        if let (Some(model), Some(usage)) = (self.models.get_mut(drafter), self.usages.get_mut(drafter)) {
+            model.shadow(bias, evidence, right);
+            usage.shadowed = true;
+        }
+    }
+
+    /// What was learned about times, for the next start.
+    pub fn costs(&self) -> &Costs {
+        self.clock.costs()
+    }
+
+    /// How it went so far.
+    pub fn account(&self) -> Account {
+        self.purse.account(self.tokens, self.usages.iter().map(Usage::account).collect())
+    }
+
+    pub(super) fn seat(&mut self, slot: usize) -> &mut [Bias] {
+        let drafters = self.specs.len();
+        if self.biases.len() <= slot {
+            self.biases.resize_with(slot + 1, || vec![Bias::default(); drafters]);
+        }
+        &mut self.biases[slot]
+    }
+}
+
+/// The bias of a text.
+pub(super) fn bias(biases: &[Vec<Bias>], slot: usize, drafter: DrafterIndex) -> Bias {
+    biases.get(slot).and_then(|biases| biases.get(drafter)).copied().unwrap_or_default()
+}

@@ -1,0 +1,138 @@
+//! The figures the controller must reach.
+
+use super::random::Random;
+use super::strategy::{Controlled, Fixed, Oracle, Strategy};
+use super::texts::{Course, Tells, block, lookup, lookup_drafts, model, model_drafts, text};
+use super::trace::{LONGEST, Text};
+use super::world::{World, curves};
+use super::{Score, run};
+
+const LENGTH: usize = 3000;
+
+struct Table {
+    plain: f64,
+    fixed: f64,
+    which: (usize, usize),
+    oracle: f64,
+    ours: f64,
+    score: Score,
+}
+
+fn compare(world: &World, texts: &[Text], seed: u64) -> Table {
+    let speed = |strategy: &mut dyn Strategy| run(world, texts, strategy, seed).speed();
+    let plain = speed(&mut Fixed { drafter: 0, length: 0 });
+    let all = (0..world.drafters.len()).flat_map(|drafter| (0..=LONGEST).map(move |length| (drafter, length)));
+    let (which, fixed) = all
+        .map(|(drafter, length)| ((drafter, length), speed(&mut Fixed { drafter, length })))
+        .max_by(|left, right| left.1.total_cmp(&right.1))
+        .expect("there are settings");
+    let mut controlled = Controlled::new(world, seed);
+    let score = run(world, texts, &mut controlled, seed);
+    Table { plain, fixed, which, oracle: speed(&mut Oracle), ours: score.speed(), score }
+}
+
+fn print(name: &str, table: &Table) {
+    let Table { plain, fixed, which: (drafter, length), oracle, ours, score } = table;
+    println!(
+        "{name:40} fixed {:.2}x ({drafter}:{length:<2}) oracle {:.2}x ours {:.2}x  of fixed {:.3} of plain {:.3} account {:+.3}",
+        fixed / plain,
+        oracle / plain,
+        ours / plain,
+        ours / fixed,
+        ours / plain,
+        score.account.loss_share()
+    );
+}
+
+fn model_text(seed: u64, course: Course, tells: Tells, decay: f64) -> Text {
+    text(vec![model_drafts(LENGTH, course, tells, decay, &mut Random::new(seed))])
+}
+
+#[test]
+fn stationary_model_drafts_reach_the_best_fixed_length() {
+    let mut worst = (f64::MAX, f64::MAX);
+    for (name, curve) in curves() {
+        for share in [0.2, 0.5, 0.8, 0.95] {
+            for tells in [Tells::Nothing, Tells::Probability, Tells::Margin] {
+                let world = World::new(&curve, vec![model(LONGEST)]);
+                for seed in 0..3 {
+                    let texts = [model_text(seed, Course::Steady(share), tells, 0.98)];
+                    let table = compare(&world, &texts, seed);
+                    if seed == 0 {
+                        print(&format!("{name} {share} {tells:?}"), &table);
+                    }
+                    let figures = (table.ours / table.fixed, table.ours / table.plain);
+                    if figures.0 < 0.97 || figures.1 < 0.99 {
+                        print(&format!("MISS {name} {share} {tells:?} seed {seed}"), &table);
+                    }
+                    worst = (worst.0.min(figures.0), worst.1.min(figures.1));
+                }
+            }
+        }
+    }
+    println!("worst: {worst:?}");
+    assert!(worst.0 >= 0.97 && worst.1 >= 0.99, "{worst:?}");
+}
+
+#[test]
+fn stationary_lookup_and_blocks_reach_the_best_fixed_length() {
+    let mut worst = (f64::MAX, f64::MAX);
+    for (name, curve) in curves() {
+        for share in [0.0, 0.3, 0.8] {
+            let mut world = World::new(&curve, vec![lookup()]);
+            world.drafters[0].pausable = true;
+            for seed in 0..3 {
+                let texts = [text(vec![lookup_drafts(LENGTH, share, &mut Random::new(seed))])];
+                let table = compare(&world, &texts, seed);
+                if seed == 0 {
+                    print(&format!("{name} lookup {share}"), &table);
+                }
+                let figures = (table.ours / table.fixed, table.ours / table.plain);
+                if figures.0 < 0.97 || figures.1 < 0.99 {
+                    print(&format!("MISS {name} lookup {share} seed {seed}"), &table);
+                }
+                worst = (worst.0.min(figures.0), worst.1.min(figures.1));
+            }
+        }
+        for share in [0.3, 0.7, 0.9] {
+            let mut world = World::new(&curve, vec![block(LONGEST)]);
+            world.step = vec![0.3];
+            for seed in 0..3 {
+                let texts = [model_text(seed, Course::Steady(share), Tells::Probability, 0.95)];
+                let table = compare(&world, &texts, seed);
+                if seed == 0 {
+                    print(&format!("{name} block {share}"), &table);
+                }
+                let figures = (table.ours / table.fixed, table.ours / table.plain);
+                if figures.0 < 0.97 || figures.1 < 0.99 {
+                    print(&format!("MISS {name} block {share} seed {seed}"), &table);
+                }
+                worst = (worst.0.min(figures.0), worst.1.min(figures.1));
+            }
+        }
+    }
+    println!("worst: {worst:?}");
+    assert!(worst.0 >= 0.97 && worst.1 >= 0.99, "{worst:?}");
+}
+
+#[test]
+fn mixed_texts_beat_every_fixed_setting() {
+    let mut worst = (f64::MAX, f64::MAX);
+    for (name, curve) in curves() {
+        for (course, copied) in [(Course::Turns(0.9, 0.2, 300), 0.3), (Course::Drifts(0.9, 0.3), 0.5), (Course::Turns(0.6, 0.95, 500), 0.2)] {
+            let world = World::new(&curve, vec![lookup(), model(8)]);
+            for seed in 0..3 {
+                let mut random = Random::new(seed);
+                let texts = [text(vec![
+                    lookup_drafts(LENGTH, copied, &mut random),
+                    model_drafts(LENGTH, course, Tells::Probability, 0.98, &mut random),
+                ])];
+                let table = compare(&world, &texts, seed);
+                print(&format!("{name} {course:?}"), &table);
+                worst = (worst.0.min(table.ours / table.fixed), worst.1.min(table.ours / table.plain));
+            }
+        }
+    }
+    println!("worst: {worst:?}");
+    assert!(worst.1 >= 0.99 && worst.0 > 0.97, "{worst:?}");
+}
