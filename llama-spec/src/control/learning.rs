@@ -27,7 +27,7 @@ impl Controller {
         self.clock.at(depth);
         let round = self.clock.verify(count, false);
         let plain = if drafted == 0 { decode } else { rounds * round };
-        let whole: f64 = outcome.drafters.iter().map(|times| seconds(times)).sum();
+        let whole: f64 = outcome.drafters.iter().map(seconds).sum();
         let time = whole + (outcome.verify + outcome.sample + outcome.rollback).as_secs_f64();
         self.purse.enter(time, credible, plain, round);
         self.speed += RECENT * (plain / credible.max(1e-9) - self.speed);

@@ -2,7 +2,7 @@
 
 /// A number that is added to the log-odds, learned within some tens of tokens: a text that turns from code to prose is
 /// noticed soon, and the next text does not suffer from it. A Kalman filter of one number; it comes to rest near a gain of
-/// a third.
+/// a sixth.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offset {
     pub(super) value: f64,
@@ -11,9 +11,9 @@ pub(super) struct Offset {
 
 /// What a text may differ by before anything was seen of it.
 const WIDE: f64 = 1.0;
-const WANDER: f64 = 0.02;
+const WANDER: f64 = 0.006;
 /// Of the offset goes with each token for which nothing is learned, so that it is tried again.
-const FORGET: f64 = 0.002;
+const FORGET: f64 = 0.01;
 
 impl Default for Offset {
     fn default() -> Self {

@@ -5,7 +5,6 @@ mod scaled;
 
 use super::effect::{Effect, learn};
 use rows::{Curve, RowCosts};
-pub(super) use rows::ROWS;
 use scaled::Scaled;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;

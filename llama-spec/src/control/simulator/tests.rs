@@ -136,3 +136,30 @@ fn mixed_texts_beat_every_fixed_setting() {
     println!("worst: {worst:?}");
     assert!(worst.1 >= 0.99 && worst.0 > 0.97, "{worst:?}");
 }
+#[test]
+fn debug() {
+    let Ok(spec) = std::env::var("DBG") else { return };
+    let part: Vec<&str> = spec.split(',').collect();
+    let curve = curves().into_iter().find(|curve| curve.0 == part[0]).unwrap().1;
+    let share: f64 = part[2].parse().unwrap();
+    let seed: u64 = part[3].parse().unwrap();
+    let (world, texts) = match part[1] {
+        "block" => {
+            let mut world = World::new(&curve, vec![block(LONGEST)]);
+            world.step = vec![0.3];
+            (world, [model_text(seed, Course::Steady(share), Tells::Probability, 0.95)])
+        }
+        "lookup" => (World::new(&curve, vec![lookup()]), [text(vec![lookup_drafts(LENGTH, share, &mut Random::new(seed))])]),
+        tells => {
+            let tells = match tells { "p" => Tells::Probability, "m" => Tells::Margin, _ => Tells::Nothing };
+            (World::new(&curve, vec![model(LONGEST)]), [model_text(seed, Course::Steady(share), tells, 0.98)])
+        }
+    };
+    let mut controlled = Controlled::new(&world, seed);
+    let score = run(&world, &texts, &mut controlled, seed);
+    println!("{:?}", score.account);
+    for chunk in controlled.picks.chunks(50) {
+        println!("{}", chunk.iter().map(|(_, length)| format!("{length:x}").pop().unwrap_or('?')).collect::<String>());
+    }
+    for k in 0..=8 { println!("fixed {k}: {:.3}", run(&world, &texts, &mut Fixed { drafter: 0, length: k }, seed).speed() / run(&world, &texts, &mut Fixed { drafter: 0, length: 0 }, seed).speed()); }
+}
