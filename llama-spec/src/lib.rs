@@ -6,6 +6,7 @@ pub mod chat;
 mod checksum;
 pub mod compat;
 pub mod context;
+pub mod control;
 mod devices;
 pub mod engine;
 pub mod error;

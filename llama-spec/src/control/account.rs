@@ -71,15 +71,16 @@ pub(super) struct Purse {
     begun: bool,
 }
 
-/// The guard holds at most so many plain rounds, and does so in the beginning: enough for the bad luck of drafts that pay
-/// on the whole, and no more, for an old gain is no licence to lose.
-const GUARD: f64 = 12.0;
+/// The guard begins with so many plain rounds: enough for some bad luck with drafts that pay on the whole.
+const GUARD: f64 = 10.0;
+/// It holds at most so many: an old gain is no licence to lose.
+const FULL: f64 = 40.0;
 /// So many must be there again to open.
-const OPEN: f64 = 2.0;
+const OPEN: f64 = 1.0;
 const TRIALS: f64 = 12.0;
 /// Of the bound: the rest is for what the estimates get wrong.
-const GUARD_SHARE: f64 = 0.5;
-const TRIAL_SHARE: f64 = 0.5;
+const GUARD_SHARE: f64 = 0.45;
+const TRIAL_SHARE: f64 = 0.2;
 
 impl Purse {
     pub(super) fn new(bound: f64) -> Self {
@@ -91,13 +92,13 @@ impl Purse {
     /// `plain` what plain decoding of its tokens.
     pub(super) fn enter(&mut self, time: f64, credible: f64, plain: f64, round: f64) {
         if !self.begun {
-            (self.begun, self.guard, self.trials) = (true, GUARD * round, TRIALS / 2.0 * round);
+            (self.begun, self.guard, self.trials) = (true, GUARD * round, TRIALS / 4.0 * round);
         }
         let lost = credible - plain;
         self.time += time;
         self.plain += (time - lost).max(0.0);
         let income = self.bound * credible;
-        self.guard = (self.guard + GUARD_SHARE * income - lost).min(GUARD * round);
+        self.guard = (self.guard + GUARD_SHARE * income - lost).min(FULL * round);
         self.trials = (self.trials + TRIAL_SHARE * income).min(TRIALS * round);
         self.closed = self.guard < 0.0 || (self.closed && self.guard < OPEN * round);
     }
@@ -151,6 +152,6 @@ mod tests {
             purse.enter(2.0, 2.0, 1.0, 1.0);
             !purse.is_closed()
         });
-        assert!(lossy.count() < 15);
+        assert!(lossy.count() < 45);
     }
 }

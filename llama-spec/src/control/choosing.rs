@@ -30,7 +30,6 @@ impl Controller {
         let known = worth(drafted);
         if self.round.mode == Mode::Look {
             let Self { round, scratch, .. } = self;
-            scratch.costly.clear();
             scratch.free.pass(spare, |division| round.hoped(count + division.drafted) + division.rejected * rollback);
             let hoped = scratch.free.best(price);
             let seconds = |drafted: usize| round.table(count + drafted);
@@ -50,16 +49,27 @@ impl Controller {
 
     fn fill_all(&mut self, sequences: &[Sequence], chains: &[Chain<'_>]) {
         let Self { round, scratch, models, biases, .. } = self;
-        fill(&mut scratch.free, &mut scratch.chains, chains, sequences, |survivals| value(survivals, round, sequences.len(), 0.0), |slot, place, guess| {
-            models.get(guess.drafter).map_or(0.0, |model| model.told(&bias(biases, slot, guess.drafter), place, guess.evidence))
-        });
+        fill(
+            &mut scratch.free,
+            &mut scratch.chains,
+            chains,
+            sequences,
+            |survivals| value(survivals, round, sequences.len(), 0.0),
+            |slot, place, guess| {
+                models
+                    .get(guess.drafter)
+                    .map_or(0.0, |model| model.told(&bias(biases, slot, guess.drafter), place, guess.evidence))
+            },
+        );
     }
 
     /// What is tried is verified whole, whatever it seems to be worth. A free drafter that is due is tried here, since its
     /// draft is there.
     fn insist_on_the_try(&mut self, sequences: &[Sequence], chains: &[Chain<'_>], choice: &mut Choice) {
         let of = |text: usize, drafter: usize| {
-            let fits = |chain: &&Chain<'_>| chain.sequence == text && chain.guesses.first().is_some_and(|guess| guess.drafter == drafter);
+            let fits = |chain: &&Chain<'_>| {
+                chain.sequence == text && chain.guesses.first().is_some_and(|guess| guess.drafter == drafter)
+            };
             chains.iter().find(fits).and_then(|chain| chains.iter().position(|other| std::ptr::eq(other, chain)))
         };
         let rows: usize = sequences.len() + choice.picks.iter().map(|pick| pick.length).sum::<usize>();

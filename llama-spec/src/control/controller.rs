@@ -93,6 +93,8 @@ pub(super) struct Scratch {
     pub(super) costly: Pool,
     /// Which drafts the texts have in a pool.
     pub(super) chains: Vec<Option<usize>>,
+    /// Which texts the costly drafter would draft for.
+    pub(super) drafts: Vec<bool>,
     pub(super) lengths: Vec<usize>,
     /// Drafters that had tokens in a round.
     pub(super) used: Vec<bool>,

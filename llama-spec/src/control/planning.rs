@@ -1,7 +1,7 @@
 //! Before and while something is drafted: which drafter runs, for which texts, and how far.
 
-use super::chain::{Chain, DrafterIndex, DrafterKind, Evidence, Sequence};
-use super::controller::{Controller, Mode, Text, bias};
+use super::chain::{Chain, DrafterIndex, DrafterKind, Evidence, Guess, Sequence};
+use super::controller::{Controller, Mode, Round, Text, bias};
 use super::plan::{Plan, PlannedDraft};
 use super::pool::{Division, Pool};
 
@@ -43,8 +43,14 @@ impl Controller {
     /// Whether a text that has drafted the token at a position (from 0) with this evidence goes on to the next.
     pub fn go_on(&mut self, sequence: usize, position: usize, evidence: Evidence) -> bool {
         let Some(drafter) = self.round.drafter else { return false };
-        let others: usize =
-            self.round.texts.iter().enumerate().filter(|(index, _)| *index != sequence).map(|(_, text)| 1 + text.aim).sum();
+        let others: usize = self
+            .round
+            .texts
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| *index != sequence)
+            .map(|(_, text)| 1 + text.aim)
+            .sum();
         let Some(text) = self.round.texts.get_mut(sequence) else { return false };
         let (model, bias) = (&self.models[drafter], bias(&self.biases, text.slot, drafter));
         text.survival *= model.told(&bias, position, evidence);
@@ -81,12 +87,17 @@ impl Controller {
         let Self { round, clock, usages, specs, .. } = self;
         (round.mode, round.drafter, round.rows) = (Mode::Plain, None, rows.max(count));
         round.texts.clear();
-        round.texts.extend(sequences.iter().map(|sequence| Text { slot: sequence.slot, survival: 1.0, ..Text::default() }));
+        round.texts.extend(sequences.iter().map(|sequence| Text {
+            slot: sequence.slot,
+            survival: 1.0,
+            ..Text::default()
+        }));
         let most = sequences.iter().map(|sequence| 1 + sequence.limit).sum::<usize>().min(round.rows);
         round.seconds.clear();
         round.hoped.clear();
         for rows in 0..=most {
-            let following = usages.iter().enumerate().filter(|(index, usage)| specs[*index].kind.costs() && !usage.paused);
+            let following =
+                usages.iter().enumerate().filter(|(index, usage)| specs[*index].kind.costs() && !usage.paused);
             let follow: f64 = following.map(|(index, _)| clock.follow(index, rows)).sum();
             round.seconds.push(clock.verify(rows, false) + follow);
             round.hoped.push(clock.verify(rows, true) + follow);
@@ -131,7 +142,8 @@ impl Controller {
         let texts = self.fill_costly(drafter, sequences);
         self.pass_costly(drafter, texts, count);
         let (price, pool) = (self.round.price, &self.scratch.costly);
-        let worth = |pool: &Pool, drafted: usize| pool.point(drafted).map_or(f64::NEG_INFINITY, |point| point.worth(price));
+        let worth =
+            |pool: &Pool, drafted: usize| pool.point(drafted).map_or(f64::NEG_INFINITY, |point| point.worth(price));
         let (with, without) = (pool.best(price), self.scratch.free.best(price));
         let threshold = if self.usages[drafter].is_in_use() { 0.0 } else { self.settings.hysteresis };
         if worth(pool, with) > worth(&self.scratch.free, without) + threshold * count as f64 {
@@ -149,7 +161,7 @@ impl Controller {
         let mut drafting = 0;
         for (index, text) in round.texts.iter_mut().enumerate() {
             text.aim = scratch.lengths[index];
-            if text.aim > 0 && scratch.chains[index].is_none() {
+            if text.aim > 0 && scratch.drafts[index] {
                 text.limit = specs[drafter].longest.min(sequences[index].limit).min(spare);
                 drafting += 1;
             }
@@ -172,9 +184,18 @@ impl Controller {
     /// The free drafts of all texts, the better one where a text has several.
     fn fill_free(&mut self, sequences: &[Sequence], free: &[Chain<'_>]) {
         let Self { round, scratch, models, biases, .. } = self;
-        fill(&mut scratch.free, &mut scratch.chains, free, sequences, |survivals| value(survivals, round, sequences.len(), 0.0), |slot, place, guess| {
-            models.get(guess.drafter).map_or(0.0, |model| model.told(&bias(biases, slot, guess.drafter), place, guess.evidence))
-        });
+        fill(
+            &mut scratch.free,
+            &mut scratch.chains,
+            free,
+            sequences,
+            |survivals| value(survivals, round, sequences.len(), 0.0),
+            |slot, place, guess| {
+                models
+                    .get(guess.drafter)
+                    .map_or(0.0, |model| model.told(&bias(biases, slot, guess.drafter), place, guess.evidence))
+            },
+        );
     }
 
     /// What a costly drafter may be expected to draft, or the free draft of a text where that is better. Returns for how many
@@ -183,6 +204,8 @@ impl Controller {
         let Self { round, scratch, models, biases, specs, clock, .. } = self;
         let (pool, spec, count) = (&mut scratch.costly, &specs[drafter], sequences.len());
         pool.clear();
+        scratch.drafts.clear();
+        scratch.drafts.resize(count, false);
         let mut texts = 0;
         let spare = round.rows - count;
         let step = clock.step(drafter, count) / count as f64;
@@ -203,10 +226,10 @@ impl Controller {
             if pool.last().is_empty() || (!free.is_empty() && value(free, round, count, 0.0) >= worth) {
                 pool.redo(false);
                 free.iter().for_each(|survival| pool.push(*survival));
-                scratch.chains[index] = Some(usize::MAX);
+                scratch.drafts[index] = false;
             } else {
                 texts += 1;
-                scratch.chains[index] = None;
+                scratch.drafts[index] = true;
             }
         }
         texts
@@ -280,7 +303,7 @@ impl Controller {
 }
 
 /// What a draft is worth in tokens if it is the only one of the round: the best of its lengths.
-pub(super) fn value(survivals: &[f64], round: &super::controller::Round, count: usize, each: f64) -> f64 {
+pub(super) fn value(survivals: &[f64], round: &Round, count: usize, each: f64) -> f64 {
     let (mut gain, mut best, before) = (0.0, 0.0f64, round.table(count));
     for (index, survival) in survivals.iter().enumerate() {
         gain += survival;
@@ -297,7 +320,7 @@ pub(super) fn fill(
     all: &[Chain<'_>],
     sequences: &[Sequence],
     value: impl Fn(&[f64]) -> f64,
-    probability: impl Fn(usize, usize, &super::chain::Guess) -> f64,
+    probability: impl Fn(usize, usize, &Guess) -> f64,
 ) {
     pool.clear();
     chains.clear();
@@ -328,7 +351,7 @@ fn survivals(
     pool: &mut Pool,
     sequence: &Sequence,
     chain: &Chain<'_>,
-    probability: impl Fn(usize, usize, &super::chain::Guess) -> f64,
+    probability: impl Fn(usize, usize, &Guess) -> f64,
 ) {
     pool.redo(false);
     let mut survival = 1.0;
@@ -341,7 +364,7 @@ fn survivals(
     }
 }
 
-impl super::controller::Round {
+impl Round {
     /// Seconds of a batch with so many rows.
     pub(super) fn table(&self, rows: usize) -> f64 {
         self.read(&self.seconds, rows)

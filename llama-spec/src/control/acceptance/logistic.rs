@@ -45,7 +45,8 @@ impl Logistic {
     pub(super) fn learn(&mut self, own: f64, place: usize, expected: f64, right: bool) {
         let features = Self::features(own, place);
         let spread = (expected * (1.0 - expected)).max(0.01);
-        let pull = self.covariance.map(|row| row.iter().zip(features).map(|(value, feature)| value * feature).sum::<f64>());
+        let pull =
+            self.covariance.map(|row| row.iter().zip(features).map(|(value, feature)| value * feature).sum::<f64>());
         let total = 1.0 + spread * pull.iter().zip(features).map(|(pull, feature)| pull * feature).sum::<f64>();
         let surprise = f64::from(u8::from(right)) - expected;
         for row in 0..3 {

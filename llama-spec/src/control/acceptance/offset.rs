@@ -2,7 +2,7 @@
 
 /// A number that is added to the log-odds, learned within some tens of tokens: a text that turns from code to prose is
 /// noticed soon, and the next text does not suffer from it. A Kalman filter of one number; it comes to rest near a gain of
-/// a sixth.
+/// an eighth.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offset {
     pub(super) value: f64,
@@ -11,9 +11,11 @@ pub(super) struct Offset {
 
 /// What a text may differ by before anything was seen of it.
 const WIDE: f64 = 1.0;
-const WANDER: f64 = 0.006;
+const WANDER: f64 = 0.003;
+/// The same while there is nothing to learn from.
+const IDLE_WANDER: f64 = 0.006;
 /// Of the offset goes with each token for which nothing is learned, so that it is tried again.
-const FORGET: f64 = 0.01;
+const FORGET: f64 = 0.02;
 
 impl Default for Offset {
     fn default() -> Self {
@@ -31,7 +33,7 @@ impl Offset {
 
     /// So many tokens went by without anything to learn from.
     pub(super) fn rest(&mut self, tokens: usize) {
-        self.variance = (self.variance + WANDER * tokens as f64).min(WIDE);
+        self.variance = (self.variance + IDLE_WANDER * tokens as f64).min(WIDE);
         self.value *= (1.0 - FORGET * tokens as f64).max(0.0);
     }
 }

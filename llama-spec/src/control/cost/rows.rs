@@ -96,7 +96,8 @@ impl RowCosts {
         }
         let depth = self.depth(bucket);
         let [cell, both] = [&mut self.rows[row], &mut self.both[bucket * ROWS + row]];
-        let cell = cell.get_or_insert_with(|| Effect::of_seconds(seconds / depth.factor() / drift.factor(), UNKNOWN, FLOOR));
+        let cell =
+            cell.get_or_insert_with(|| Effect::of_seconds(seconds / depth.factor() / drift.factor(), UNKNOWN, FLOOR));
         let both = both.get_or_insert(Effect::new(0.0, 0.01, FLOOR / 2.0));
         let depth = self.depths[bucket].insert(depth);
         learn([cell, both, depth, drift], seconds)

@@ -36,15 +36,34 @@ fn depth(open: &[usize], positions: &[usize]) -> usize {
 }
 
 /// True seconds of a round with one drafter.
-fn seconds(world: &World, drafter: usize, steps: usize, rows: usize, depth: usize, rejected: bool, follow: bool) -> f64 {
+fn seconds(
+    world: &World,
+    drafter: usize,
+    steps: usize,
+    rows: usize,
+    depth: usize,
+    rejected: bool,
+    follow: bool,
+) -> f64 {
     let steps = if world.drafters[drafter].kind == DrafterKind::Block { steps.min(1) } else { steps };
     let follow = if follow { world.follow[drafter] } else { 0.0 };
     let rollback = if rejected { world.rollback } else { 0.0 };
     world.verify(rows, depth) + world.plain * (steps as f64 * world.step[drafter] + follow + rollback)
 }
 
-fn fixed(world: &World, texts: &[Text], open: &[usize], positions: &[usize], drafter: usize, length: usize, follow: bool) -> Round {
-    let drafts = open.iter().map(|text| texts[*text].draft(drafter, positions[*text])).map(|draft| &draft[..length.min(draft.len())]);
+fn fixed(
+    world: &World,
+    texts: &[Text],
+    open: &[usize],
+    positions: &[usize],
+    drafter: usize,
+    length: usize,
+    follow: bool,
+) -> Round {
+    let drafts = open
+        .iter()
+        .map(|text| texts[*text].draft(drafter, positions[*text]))
+        .map(|draft| &draft[..length.min(draft.len())]);
     let drafts: Vec<_> = drafts.collect();
     let rows = open.len() + drafts.iter().map(|draft| draft.len()).sum::<usize>();
     let accepted: Vec<usize> = drafts.iter().map(|draft| right(draft)).collect();
@@ -107,12 +126,18 @@ impl Strategy for Controlled {
             let draft = texts[open[index]].draft(drafter, positions[open[index]]);
             draft.iter().map(|said| Guess { drafter, evidence: said.evidence }).collect()
         };
-        let free = world.drafters.iter().enumerate().filter(|(_, spec)| spec.kind == DrafterKind::Free).map(|(index, _)| index);
+        let free = world
+            .drafters
+            .iter()
+            .enumerate()
+            .filter(|(_, spec)| spec.kind == DrafterKind::Free)
+            .map(|(index, _)| index);
         let mut drafts: Vec<(usize, Vec<Guess>)> = free
             .flat_map(|drafter| (0..open.len()).map(move |index| (index, guesses(index, drafter))))
             .filter(|(_, draft)| !draft.is_empty())
             .collect();
-        let chains: Vec<Chain<'_>> = drafts.iter().map(|(sequence, guesses)| Chain { sequence: *sequence, guesses }).collect();
+        let chains: Vec<Chain<'_>> =
+            drafts.iter().map(|(sequence, guesses)| Chain { sequence: *sequence, guesses }).collect();
         controller.plan(64, &sequences, &chains, plan);
 
         let (mut true_seconds, slow) = (0.0, world.plain * moment.slow);
@@ -139,7 +164,8 @@ impl Strategy for Controlled {
             let draft = Duration::from_secs_f64(seconds * moment.wrong[1]);
             times.push(DrafterTimes { drafter, sequences: drafting.len(), steps, draft, ..DrafterTimes::default() });
         }
-        let chains: Vec<Chain<'_>> = drafts.iter().map(|(sequence, guesses)| Chain { sequence: *sequence, guesses }).collect();
+        let chains: Vec<Chain<'_>> =
+            drafts.iter().map(|(sequence, guesses)| Chain { sequence: *sequence, guesses }).collect();
         controller.choose(&sequences, &chains, choice);
 
         let (mut verified, mut accepted) = (Vec::new(), Vec::new());
@@ -169,7 +195,8 @@ impl Strategy for Controlled {
                 times.len() - 1
             });
             times[index].follow = Some(Duration::from_secs_f64(follow * moment.wrong[2]));
-            (times[index].missed, times[index].catch_up) = (caught, Duration::from_secs_f64(catch_up * moment.wrong[2]));
+            (times[index].missed, times[index].catch_up) =
+                (caught, Duration::from_secs_f64(catch_up * moment.wrong[2]));
         }
         let verify = world.verify(rows, depth(open, positions)) * moment.slow;
         let rejected = verified.iter().any(|verified| verified.accepted < verified.guesses.len());

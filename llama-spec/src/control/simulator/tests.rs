@@ -79,8 +79,7 @@ fn stationary_lookup_and_blocks_reach_the_best_fixed_length() {
     let mut worst = (f64::MAX, f64::MAX);
     for (name, curve) in curves() {
         for share in [0.0, 0.3, 0.8] {
-            let mut world = World::new(&curve, vec![lookup()]);
-            world.drafters[0].pausable = true;
+            let world = World::new(&curve, vec![lookup()]);
             for seed in 0..3 {
                 let texts = [text(vec![lookup_drafts(LENGTH, share, &mut Random::new(seed))])];
                 let table = compare(&world, &texts, seed);
@@ -119,7 +118,9 @@ fn stationary_lookup_and_blocks_reach_the_best_fixed_length() {
 fn mixed_texts_beat_every_fixed_setting() {
     let mut worst = (f64::MAX, f64::MAX);
     for (name, curve) in curves() {
-        for (course, copied) in [(Course::Turns(0.9, 0.2, 300), 0.3), (Course::Drifts(0.9, 0.3), 0.5), (Course::Turns(0.6, 0.95, 500), 0.2)] {
+        for (course, copied) in
+            [(Course::Turns(0.9, 0.2, 300), 0.3), (Course::Drifts(0.9, 0.3), 0.5), (Course::Turns(0.6, 0.95, 500), 0.2)]
+        {
             let world = World::new(&curve, vec![lookup(), model(8)]);
             for seed in 0..3 {
                 let mut random = Random::new(seed);
@@ -136,30 +137,53 @@ fn mixed_texts_beat_every_fixed_setting() {
     println!("worst: {worst:?}");
     assert!(worst.1 >= 0.99 && worst.0 > 0.97, "{worst:?}");
 }
+
 #[test]
-fn debug() {
-    let Ok(spec) = std::env::var("DBG") else { return };
-    let part: Vec<&str> = spec.split(',').collect();
-    let curve = curves().into_iter().find(|curve| curve.0 == part[0]).unwrap().1;
-    let share: f64 = part[2].parse().unwrap();
-    let seed: u64 = part[3].parse().unwrap();
-    let (world, texts) = match part[1] {
-        "block" => {
-            let mut world = World::new(&curve, vec![block(LONGEST)]);
-            world.step = vec![0.3];
-            (world, [model_text(seed, Course::Steady(share), Tells::Probability, 0.95)])
-        }
-        "lookup" => (World::new(&curve, vec![lookup()]), [text(vec![lookup_drafts(LENGTH, share, &mut Random::new(seed))])]),
-        tells => {
-            let tells = match tells { "p" => Tells::Probability, "m" => Tells::Margin, _ => Tells::Nothing };
-            (World::new(&curve, vec![model(LONGEST)]), [model_text(seed, Course::Steady(share), tells, 0.98)])
-        }
+fn the_same_trace_gives_the_same_decisions() {
+    let world = World::new(&curves()[3].1, vec![lookup(), model(8)]);
+    let mut random = Random::new(5);
+    let texts = [text(vec![
+        lookup_drafts(600, 0.4, &mut random),
+        model_drafts(600, Course::Turns(0.9, 0.3, 100), Tells::Margin, 0.98, &mut random),
+    ])];
+    let picks = || {
+        let mut controlled = Controlled::new(&world, 5);
+        run(&world, &texts, &mut controlled, 5);
+        controlled.picks
     };
-    let mut controlled = Controlled::new(&world, seed);
-    let score = run(&world, &texts, &mut controlled, seed);
-    println!("{:?}", score.account);
-    for chunk in controlled.picks.chunks(50) {
-        println!("{}", chunk.iter().map(|(_, length)| format!("{length:x}").pop().unwrap_or('?')).collect::<String>());
+    assert_eq!(picks(), picks());
+}
+
+#[test]
+fn without_a_probe_and_on_a_drifting_machine_nothing_is_lost() {
+    for (name, curve) in curves() {
+        for share in [0.2, 0.8] {
+            let mut world = World::new(&curve, vec![model(8)]);
+            (world.probed, world.drift, world.noise, world.depth) = (Vec::new(), 0.5, 0.1, 0.01);
+            let texts = [model_text(1, Course::Steady(share), Tells::Probability, 0.98)];
+            let table = compare(&world, &texts, 1);
+            print(&format!("{name} {share} unprobed, drifting"), &table);
+            assert!(table.ours / table.plain >= 0.98, "{name} {share}");
+        }
     }
-    for k in 0..=8 { println!("fixed {k}: {:.3}", run(&world, &texts, &mut Fixed { drafter: 0, length: k }, seed).speed() / run(&world, &texts, &mut Fixed { drafter: 0, length: 0 }, seed).speed()); }
+}
+
+#[test]
+fn texts_side_by_side() {
+    for (name, curve) in curves() {
+        let world = World::new(&curve, vec![lookup(), model(8)]);
+        let texts: Vec<Text> = (0..4)
+            .map(|seed| {
+                let mut random = Random::new(seed);
+                let course = Course::Steady([0.3, 0.6, 0.8, 0.95][seed as usize]);
+                text(vec![
+                    lookup_drafts(1000, 0.2, &mut random),
+                    model_drafts(1000, course, Tells::Probability, 0.98, &mut random),
+                ])
+            })
+            .collect();
+        let table = compare(&world, &texts, 1);
+        print(&format!("{name} four texts"), &table);
+        assert!(table.ours / table.plain >= 0.98, "{name}");
+    }
 }

@@ -18,7 +18,13 @@ impl Course {
     fn at(self, place: usize, length: usize) -> f64 {
         match self {
             Self::Steady(share) => share,
-            Self::Turns(one, other, each) => if (place / each).is_multiple_of(2) { one } else { other },
+            Self::Turns(one, other, each) => {
+                if (place / each).is_multiple_of(2) {
+                    one
+                } else {
+                    other
+                }
+            }
             Self::Drifts(from, to) => from + (to - from) * place as f64 / length as f64,
         }
     }
@@ -54,7 +60,13 @@ fn sigmoid(log_odds: f64) -> f64 {
 }
 
 /// What a model would draft. Each token has its own difficulty, and each place of a draft is right less often by `decay`.
-pub(super) fn model_drafts(length: usize, course: Course, tells: Tells, decay: f64, random: &mut Random) -> Vec<Vec<Said>> {
+pub(super) fn model_drafts(
+    length: usize,
+    course: Course,
+    tells: Tells,
+    decay: f64,
+    random: &mut Random,
+) -> Vec<Vec<Said>> {
     let spread = if tells == Tells::Nothing { 0.0 } else { 1.5 };
     // So that the mean is as wanted although the difficulty varies.
     let widen = 1.0f64 + 0.3 * spread * spread;
@@ -97,8 +109,16 @@ pub(super) fn lookup_drafts(length: usize, share: f64, random: &mut Random) -> V
         .map(|start| {
             let (run, _) = tokens[start];
             // The source is found from the third token on; elsewhere something looks alike now and then.
-            let found = if run >= 3 { run } else if random.chance(0.4) { 1 + run } else { return Vec::new() };
-            (0..LONGEST).map(|offset| Said { evidence: bucket(found + offset), right: tokens[start + offset].1 }).collect()
+            let found = if run >= 3 {
+                run
+            } else if random.chance(0.4) {
+                1 + run
+            } else {
+                return Vec::new();
+            };
+            (0..LONGEST)
+                .map(|offset| Said { evidence: bucket(found + offset), right: tokens[start + offset].1 })
+                .collect()
         })
         .collect()
 }

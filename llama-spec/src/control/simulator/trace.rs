@@ -1,6 +1,6 @@
 //! What drafters say at each place of a text, and whether it is right: made up, or recorded from a real run.
 
-use super::super::chain::{DrafterSpec, Evidence};
+use super::super::chain::Evidence;
 use serde::{Deserialize, Serialize};
 
 /// The longest draft of a trace.
@@ -27,19 +27,6 @@ impl Text {
     pub(super) fn draft(&self, drafter: usize, place: usize) -> &[Said] {
         self.drafts.get(drafter).and_then(|drafts| drafts.get(place)).map_or(&[], Vec::as_slice)
     }
-}
-
-/// A recorded run: the drafters, the texts, and the times of the machine in seconds.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Recording {
-    pub(super) drafters: Vec<DrafterSpec>,
-    pub(super) texts: Vec<Text>,
-    /// Rows and seconds of a batch.
-    pub(super) rows: Vec<(usize, f64)>,
-    /// Of each drafter: a step, and following.
-    pub(super) steps: Vec<f64>,
-    pub(super) follow: Vec<f64>,
-    pub(super) rollback: f64,
 }
 
 pub(super) fn right(draft: &[Said]) -> usize {

@@ -35,7 +35,8 @@ pub(super) struct Moment {
 
 impl World {
     pub(super) fn new(rows: &[(usize, f64)], drafters: Vec<DrafterSpec>) -> Self {
-        let cost = |share: f64| drafters.iter().map(|spec| if spec.kind == DrafterKind::Free { 0.0 } else { share }).collect();
+        let cost =
+            |share: f64| drafters.iter().map(|spec| if spec.kind == DrafterKind::Free { 0.0 } else { share }).collect();
         Self {
             plain: 0.02,
             rows: rows.to_vec(),
