@@ -8,7 +8,7 @@ const SWITCHES: &str = "CUDA METAL VULKAN HIP BLAS RPC OPENMP NATIVE";
 /// Parts that are not needed, most of which the pinned package does not even carry.
 const OFF: &str = "BUILD_SHARED_LIBS LLAMA_BUILD_APP LLAMA_BUILD_EXAMPLES LLAMA_BUILD_IS_DEV LLAMA_BUILD_SERVER \
                    LLAMA_BUILD_TESTS LLAMA_BUILD_TOOLS LLAMA_OPENSSL LLAMA_SUBPROCESS GGML_CCACHE GGML_CUDA_NCCL";
-const SHIM: &str = "log context core vocab memory cells sampler_params grammar distribution sampler lookup \
+const SHIM: &str = "log context core vocab memory cells sampler_params grammar forced distribution sampler lookup \
                     drafters drafters_inside speculation nesting chat fit ext abi";
 const INCLUDE: &str = "include ggml/include common src vendor vendor/nlohmann vendor/sheredom";
 

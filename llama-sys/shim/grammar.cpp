@@ -111,27 +111,39 @@ lsys_status check_grammar(const llama_vocab * vocab, const common_params_samplin
     if (params.grammar_lazy || !common_grammar_needs_prefill(params.grammar) || params.generation_prompt.empty()) {
         return LSYS_OK;
     }
-    const llama_tokens tokens = common_tokenize(vocab, params.generation_prompt, false, true);
-    for (size_t i = 0; i < tokens.size(); ++i) {
-        const std::string piece = common_token_to_piece(vocab, tokens[i], true);
-        if (i == 0 && std::isspace((unsigned char) piece[0]) && !std::isspace((unsigned char) params.generation_prompt[0])) {
-            continue; // a space that the tokenizer put before the text
+    lsys_status status = LSYS_OK;
+    lsys::for_each_prefilled(vocab, params.generation_prompt, [&](llama_token token, const std::string & piece) {
+        if (llama_vocab_is_eog(vocab, token)) {
+            status = lsys::fail("the generation prompt ends the text, so no grammar can follow it");
+            return false;
         }
-        if (llama_vocab_is_eog(vocab, tokens[i])) {
-            return lsys::fail("the generation prompt ends the text, so no grammar can follow it");
-        }
-        llama_token_data       candidate{ tokens[i], 0.0f, 0.0f };
+        llama_token_data       candidate{ token, 0.0f, 0.0f };
         llama_token_data_array only{ &candidate, 1, -1, false };
         llama_sampler_apply(grammar.get(), &only);
         if (candidate.logit == -INFINITY) {
-            return lsys::fail("the grammar does not allow the generation prompt, from '%s' on", piece.c_str());
+            status = lsys::fail("the grammar does not allow the generation prompt, from '%s' on", piece.c_str());
+            return false;
         }
-        llama_sampler_accept(grammar.get(), tokens[i]);
-    }
-    return LSYS_OK;
+        llama_sampler_accept(grammar.get(), token);
+        return true;
+    });
+    return status;
 }
 
 } // namespace
+
+void lsys::for_each_prefilled(const llama_vocab * vocab, const std::string & generation_prompt, const std::function<bool(llama_token, const std::string &)> & see) {
+    const llama_tokens tokens = common_tokenize(vocab, generation_prompt, false, true);
+    for (size_t i = 0; i < tokens.size(); ++i) {
+        const std::string piece = common_token_to_piece(vocab, tokens[i], true);
+        if (i == 0 && std::isspace((unsigned char) piece[0]) && !std::isspace((unsigned char) generation_prompt[0])) {
+            continue; // a space that the tokenizer put before the text
+        }
+        if (!see(tokens[i], piece)) {
+            return;
+        }
+    }
+}
 
 lsys_status lsys::sampler_grammar(const llama_vocab * vocab, const lsys_sampler_params & from, common_params_sampling & to) {
     if (from.generation_prompt != nullptr) {

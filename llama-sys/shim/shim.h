@@ -282,6 +282,18 @@ lsys_status lsys_sampler_end_reasoning(lsys_sampler * sampler);
 /* The chain in words. */
 lsys_status lsys_sampler_describe(const lsys_sampler * sampler, lsys_text ** out);
 
+/* ---- what a grammar leaves no choice about (forced.cpp) --------------------------------------------------------------- */
+
+typedef struct lsys_forced lsys_forced;
+
+/* Of the grammar of these parameters, of which nothing else is read. LSYS_INVALID when there is none or it is lazy. */
+lsys_status lsys_forced_new   (const struct llama_model * model, const lsys_sampler_params * params, lsys_forced ** out);
+void        lsys_forced_free  (lsys_forced * forced);
+/* Tells it of a generated token. One that the grammar does not allow ends what it knows: from then on nothing is forced. */
+lsys_status lsys_forced_accept(lsys_forced * forced, llama_token token);
+/* The text that every continuation begins with, as far as max_bytes reaches; often empty. */
+lsys_status lsys_forced_text  (lsys_forced * forced, size_t max_bytes, lsys_text ** out);
+
 /* ---- speculation (speculation.cpp, drafters.cpp) ---------------------------------------------------------------------- */
 
 typedef enum lsys_spec_type {

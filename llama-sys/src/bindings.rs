@@ -3147,6 +3147,27 @@ unsafe extern "C" {
 unsafe extern "C" {
     pub fn lsys_sampler_describe(sampler: *const lsys_sampler, out: *mut *mut lsys_text) -> lsys_status;
 }
+#[repr(C)]
+#[derive(Debug)]
+pub struct lsys_forced {
+    _unused: [u8; 0],
+}
+unsafe extern "C" {
+    pub fn lsys_forced_new(
+        model: *const llama_model,
+        params: *const lsys_sampler_params,
+        out: *mut *mut lsys_forced,
+    ) -> lsys_status;
+}
+unsafe extern "C" {
+    pub fn lsys_forced_free(forced: *mut lsys_forced);
+}
+unsafe extern "C" {
+    pub fn lsys_forced_accept(forced: *mut lsys_forced, token: llama_token) -> lsys_status;
+}
+unsafe extern "C" {
+    pub fn lsys_forced_text(forced: *mut lsys_forced, max_bytes: usize, out: *mut *mut lsys_text) -> lsys_status;
+}
 pub const LSYS_SPEC_NONE: lsys_spec_type = 0;
 pub const LSYS_SPEC_DRAFT_SIMPLE: lsys_spec_type = 1;
 pub const LSYS_SPEC_DRAFT_EAGLE3: lsys_spec_type = 2;

@@ -15,10 +15,10 @@ fn options() -> ContextOptions {
 fn methods() -> [SpecConfig; 5] {
     [
         SpecConfig::off(),
-        SpecConfig::new([Method::NgramSimple]),
-        SpecConfig::new([Method::NgramMapK, Method::NgramMapK4v]),
-        SpecConfig::new([Method::NgramMod, Method::NgramCache]),
-        SpecConfig::new([Method::DraftSimple]),
+        SpecConfig::new([Method::NgramSimple]).fixed_length(12),
+        SpecConfig::new([Method::NgramMapK, Method::NgramMapK4v]).fixed_length(12),
+        SpecConfig::new([Method::NgramMod, Method::NgramCache]).fixed_length(12),
+        SpecConfig::new([Method::DraftSimple]).fixed_length(4),
     ]
 }
 
@@ -121,7 +121,7 @@ fn many_threads_load_and_generate_at_once() {
 }
 
 fn generate(model: &Model) -> String {
-    let config = SpecConfig::new([Method::NgramMod]);
+    let config = SpecConfig::new([Method::NgramMod]).fixed_length(12);
     let mut generator = Generator::builder(model).context(options()).speculation(config).build().unwrap();
     let generation = generator.generate("abc", GenerateOptions::greedy().max_tokens(60)).unwrap();
     generation.map(|event| event.unwrap().text().to_owned()).collect()

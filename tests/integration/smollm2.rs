@@ -90,7 +90,7 @@ fn greedy_text_is_that_of_plain_decoding() {
     let (model, draft, _folder) = models();
     let expected = plain_texts(&model);
     for methods in METHODS {
-        let config = SpecConfig::new(methods);
+        let config = SpecConfig::new(methods).fixed_length(12);
         let builder = Generator::builder(&model).context(options()).speculation(config.clone());
         let builder = if config.needs_draft() { builder.draft(&draft) } else { builder };
         let mut generator = builder.build().unwrap();
@@ -136,7 +136,7 @@ fn engines_leave_every_text_as_it_is() {
     let mut wrong = Vec::new();
     for methods in [&[][..]].into_iter().chain(METHODS) {
         for slots in [1, 4] {
-            let config = SpecConfig::new(methods);
+            let config = SpecConfig::new(methods).fixed_length(12);
             let builder = Engine::builder(&model).context(options().slots(slots)).speculation(config.clone());
             let builder = if config.needs_draft() { builder.draft(&draft) } else { builder };
             let engine = builder.build().unwrap();

@@ -335,6 +335,7 @@ impl EngineBuilder {
             match self.attempt(&config) {
                 Ok((mut runner, report)) => {
                     set_rows(&mut runner, self.rows, report.as_ref());
+                    report.iter().for_each(|report| runner.know(report));
                     return start(runner, report, self.queue);
                 }
                 Err(error) if self.is_lenient() && !config.is_off() && is_about_speculation(&error) => {

@@ -113,6 +113,14 @@ impl EngineStats {
             let help = "How many times as fast as without speculation all requests were.";
             page.one("llama_spec_speedup_ratio", Gauge, help, speedup);
         }
+        if self.account.tokens > 0 {
+            let help = "Time of the rounds that the controller decided about.";
+            page.one("llama_spec_controlled_seconds_total", Counter, help, Seconds(self.account.time));
+            let help = "Time that plain decoding would have taken for the tokens of these rounds.";
+            page.one("llama_spec_plain_seconds_total", Counter, help, Seconds(self.account.plain));
+            let help = "1 while nothing is drafted because too much was lost of late, else 0.";
+            page.one("llama_spec_drafting_closed", Gauge, help, u8::from(self.account.closed));
+        }
     }
 
     fn times(&self, page: &mut Page) {

@@ -32,7 +32,7 @@ use crate::model::Model;
 use crate::probe::ProbeReport;
 use crate::runner::{Answer, Drafting, Job, OwnDrafter};
 use crate::sample::Sampler;
-use crate::spec::{Factory, SpecConfig, Speculation};
+use crate::spec::{Factory, Forced, SpecConfig, Speculation};
 use crate::token::Token;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -273,7 +273,15 @@ impl Engine {
             .with_logprobs(request.logprobs)
             .with_checkpoints(request.checkpoints);
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
-        let mut job = Job::new(id, prompt.clone(), sampler, reply, Drafting { methods, limit, own });
+        let length = request.drafting.length.unwrap_or(self.config.length);
+        let speculates = limit > 0 && !(methods.is_empty() && own.is_empty());
+        // A text that goes on midway would have to be shown what the grammar has seen of it.
+        let forced = match origin {
+            Origin::New { .. } if speculates => Forced::new(&self.model, &request.options.sampler),
+            _ => None,
+        };
+        let drafting = Drafting { methods, limit, length, own, forced };
+        let mut job = Job::new(id, prompt.clone(), sampler, reply, drafting);
         job.context_full = request.context_full;
         job.priority = request.priority;
         job.deadline = request.deadline.and_then(|time| Instant::now().checked_add(time));

@@ -1,6 +1,7 @@
 //! What an engine does and has done, in numbers.
 
-use crate::spec::{Histogram, Speculation, Stats};
+use crate::control::{Account, DrafterAccount, DrafterState};
+use crate::spec::{Histogram, Source, Speculation, Stats};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -48,6 +49,10 @@ pub struct EngineStats {
     pub plain_token: Option<Duration>,
     /// What speculation came to.
     pub speculation: Speculation,
+    /// How all of it compares with plain decoding, and what may be lost.
+    pub account: Account,
+    /// Whom [`Account::drafters`] are about.
+    pub drafters: Vec<Source>,
 }
 
 /// One slot of an engine.
@@ -67,6 +72,11 @@ impl EngineStats {
     /// How many times as fast as without speculation all requests were together; see [`Stats::speedup`].
     pub fn speedup(&self) -> Option<f64> {
         self.total.speedup(self.plain_token?)
+    }
+
+    /// The drafters, and how the controller uses them.
+    pub fn drafter_accounts(&self) -> impl Iterator<Item = (Source, &DrafterAccount)> {
+        self.drafters.iter().copied().zip(&self.account.drafters)
     }
 
     /// How many slots share a batch on average.
@@ -93,6 +103,9 @@ impl fmt::Display for EngineStats {
         }
         writeln!(f, "all          {}", self.total)?;
         writeln!(f, "speculation  {}", Told(self))?;
+        if self.account.tokens > 0 {
+            writeln!(f, "controller   {}", Controlled(self))?;
+        }
         for (name, times) in [
             ("first token", &self.times_to_first_token),
             ("next token", &self.total.inter_token),
@@ -144,6 +157,31 @@ impl fmt::Display for Told<'_> {
             0 => Ok(()),
             failures => write!(f, ", {failures} drafts lost to failures"),
         }
+    }
+}
+
+/// How the controller uses the drafters, and what it lost or gained.
+struct Controlled<'a>(&'a EngineStats);
+
+impl fmt::Display for Controlled<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let account = &self.0.account;
+        match account.loss_share() {
+            lost if lost > 0.0 => write!(f, "{:.1} % lost against plain decoding", lost * 100.0)?,
+            lost => write!(f, "{:.2} times as fast as plain decoding", 1.0 / (1.0 + lost).max(f64::EPSILON))?,
+        }
+        write!(f, ", {:.1} % may be lost", account.bound * 100.0)?;
+        if account.closed {
+            f.write_str(" (too much was lost of late, so nothing is drafted now)")?;
+        }
+        for (source, drafter) in self.0.drafter_accounts().filter(|(_, drafter)| drafter.drafted > 0) {
+            let state = match drafter.state {
+                DrafterState::Active => "",
+                DrafterState::Idle { .. } => " (does not pay now)",
+            };
+            write!(f, "; {source} {} of {} accepted{state}", drafter.accepted, drafter.drafted)?;
+        }
+        Ok(())
     }
 }
 

@@ -389,7 +389,10 @@ fn snapshot(runner: &Runner, plain_token: Option<Duration>) -> EngineStats {
         tokens: tokens as u64,
         stats,
     });
+    let (drafters, account) = runner.account();
     EngineStats {
+        drafters,
+        account,
         total: runner.total().clone(),
         slots: slots.collect(),
         running: runner.jobs().count() as u64,

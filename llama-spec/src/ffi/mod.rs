@@ -13,6 +13,7 @@
 pub(crate) mod backend;
 pub(crate) mod chat;
 pub(crate) mod context;
+pub(crate) mod forced;
 pub(crate) mod log;
 pub(crate) mod model;
 pub(crate) mod params;

@@ -39,13 +39,11 @@ unsafe impl Send for RawSampler {}
 
 impl RawSampler {
     pub(crate) fn new(model: &Model, options: &SamplerOptions, prepared: &Prepared) -> Result<Self, Failure> {
-        let texts = Texts::new(options, prepared)?;
-        let arrays = Arrays::new(options, prepared, &texts);
-        let params = params(options, prepared, &texts, &arrays);
         let mut sampler = std::ptr::null_mut();
-        // SAFETY: the model is alive; all that `params` points to lives in `options`, `prepared`, `texts` and `arrays`, and
-        // shim.h copies it.
-        call(|| unsafe { sys::lsys_sampler_new(model.raw().as_ptr(), &params, &mut sampler) })?;
+        with_params(options, prepared, |params| {
+            // SAFETY: the model is alive, as is all that `params` points to, which shim.h copies.
+            call(|| unsafe { sys::lsys_sampler_new(model.raw().as_ptr(), params, &mut sampler) })
+        })??;
         Ok(Self::own(sampler, model))
     }
 
@@ -212,6 +210,17 @@ fn collect(
         tokens.set_len(before + written.min(room));
         done
     }
+}
+
+/// Calls a function with the options as C wants them; what they point to lives until it is back.
+pub(super) fn with_params<T>(
+    options: &SamplerOptions,
+    prepared: &Prepared,
+    function: impl FnOnce(&sys::lsys_sampler_params) -> T,
+) -> Result<T, Failure> {
+    let texts = Texts::new(options, prepared)?;
+    let arrays = Arrays::new(options, prepared, &texts);
+    Ok(function(&params(options, prepared, &texts, &arrays)))
 }
 
 /// The strings of the options, as C wants them.

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::runner::{Answer, Drafting, Job, Runner};
 use crate::sample::{Sampler, SamplerOptions};
-use crate::spec::{Methods, Speculation, Stats};
+use crate::spec::{Forced, Methods, Speculation, Stats};
 use crate::token::Token;
 use crate::vocab::Vocab;
 use serde::{Deserialize, Serialize};
@@ -91,10 +91,16 @@ impl Generator {
             self.runner.restart().map_err(|broken| Error::Context { failure: broken.0 })?;
         }
         let (sender, events) = async_channel::unbounded();
-        let answer = Answer::new(sender, options.max_tokens, &options.stop).with_visible(options.visible);
         let config = self.runner.config();
         let limit = config.draft_max as usize;
-        let drafting = Drafting { methods: Methods::of(&config.methods), limit, own: Vec::new() };
+        let drafting = Drafting {
+            methods: Methods::of(&config.methods),
+            limit,
+            length: config.length,
+            own: Vec::new(),
+            forced: if config.is_off() { None } else { Forced::new(self.model(), &options.sampler) },
+        };
+        let answer = Answer::new(sender, options.max_tokens, &options.stop).with_visible(options.visible);
         let job = Job::new(0, prompt.clone(), sampler, answer, drafting);
         Ok(Generation::new(self, prompt, job, events))
     }

@@ -1,6 +1,7 @@
 //! What a probe found.
 
 use crate::compat::{Check, Observed};
+use crate::control::Costs;
 use crate::spec::Method;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -144,6 +145,29 @@ impl ProbeReport {
     /// The smallest number of rows that is not exact, if one was found.
     pub fn step(&self) -> Option<u32> {
         self.rows.iter().find(|measured| !measured.exact).map(|measured| measured.rows)
+    }
+
+    /// What was measured, for a controller in whose list the methods have these places.
+    pub(crate) fn costs(&self, index: impl Fn(Method) -> Option<usize>) -> Costs {
+        let mut costs = Costs::unknown();
+        if let Some(plain) = self.times.plain_token {
+            costs = costs.rows(1, plain);
+        }
+        for measured in self.rows.iter().filter(|measured| measured.rows > 1) {
+            costs = costs.rows(measured.rows as usize, measured.time);
+        }
+        if let Some(time) = self.times.rollback {
+            costs = costs.rollback(time);
+        }
+        if let Some(time) = self.times.prompt_token {
+            costs = costs.prompt_token(time);
+        }
+        for one in self.accepted.iter().filter(|one| !one.method.is_lookup()) {
+            if let (Some(index), Some(time)) = (index(one.method), one.time) {
+                costs = costs.drafter(index, time, None);
+            }
+        }
+        costs
     }
 
     /// How long a batch of so many rows takes, where that was measured.

@@ -34,7 +34,10 @@ impl Runner {
         // The last token is decoded in a round, since its logits are needed.
         let common = common(&seat.history, &job.tokens[..job.tokens.len() - 1]);
         let (held, draft_memory) = (seat.history.len(), seat.draft_memory);
+        let length = job.tokens.len();
         seat.job = Some(job);
+        seat.look_up_anew();
+        self.chooser.controller.begin(index, length);
         let needs_draft = self.wants_model(index);
         match () {
             () if restore.is_some() => self.restore(index, restore)?,
@@ -168,6 +171,8 @@ impl Runner {
             self.clock += 1;
             let seat = &mut self.slots[free];
             (seat.used, seat.job) = (self.clock, Some(sibling));
+            seat.look_up_anew();
+            self.chooser.controller.begin(free, self.slots[free].job.as_ref().map_or(0, |job| job.tokens.len()));
             if let Err(broken) = self.copy(index, free) {
                 self.returned.append(&mut siblings);
                 return Err(broken);

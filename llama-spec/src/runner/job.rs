@@ -1,11 +1,11 @@
 //! One text that is being generated: what it was asked for and how far it has come.
 
 use super::answer::Answer;
+use super::offer::Offer;
 use crate::engine::{Priority, Request};
 use crate::generate::ContextFull;
-use crate::model::Model;
 use crate::sample::Sampler;
-use crate::spec::{Draft, Drafter, Factory, Methods, Stats};
+use crate::spec::{DraftLength, Drafter, Factory, Forced, Methods, Stats};
 use crate::token::Token;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -58,7 +58,10 @@ pub(crate) struct Drafting {
     pub(crate) methods: Methods,
     /// The longest draft in tokens.
     pub(crate) limit: usize,
+    pub(crate) length: DraftLength,
     pub(crate) own: Vec<OwnDrafter>,
+    /// What the grammar of the text forces, if it has one.
+    pub(crate) forced: Option<Forced>,
 }
 
 /// When things happened.
@@ -164,23 +167,7 @@ impl Drafting {
         self.own.iter_mut().for_each(|one| {
             one.run(|drafter| drafter.extend(tokens));
         });
-    }
-
-    /// The first draft of a user's drafter: its number, and whether to believe its distributions.
-    pub(super) fn propose(&mut self, limit: usize, model: &Model, draft: &mut Draft) -> Option<(u8, bool)> {
-        for one in &mut self.own {
-            draft.clear();
-            if one.run(|drafter| drafter.propose(limit, draft)).is_none() {
-                // What it had proposed when it panicked is dropped, and the next one is asked.
-                continue;
-            }
-            draft.cut(limit, |token| model.vocab().contains(token));
-            if !draft.tokens.is_empty() {
-                return Some((one.number, one.draws));
-            }
-        }
-        draft.clear();
-        None
+        self.forced.iter_mut().for_each(|forced| forced.extend(tokens));
     }
 
     /// Tells the drafter of this number what became of its draft.
@@ -207,6 +194,14 @@ impl OwnDrafter {
             None => one.give_up(),
         }
         one
+    }
+
+    /// Lets it fill in an offer; what it had proposed when it panicked is dropped.
+    pub(super) fn propose(&mut self, limit: usize, offer: &mut Offer) {
+        offer.draws = self.draws;
+        if self.run(|drafter| drafter.propose(limit, &mut offer.draft)).is_none() {
+            offer.draft.clear();
+        }
     }
 
     /// Runs foreign code. A panic ends with it: the drafter is not asked again.

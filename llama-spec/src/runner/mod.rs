@@ -13,11 +13,14 @@
 
 mod answer;
 mod assign;
+mod chooser;
 mod clock;
 mod fault;
 mod job;
 mod machine;
+mod offer;
 mod prefill;
+mod propose;
 mod round;
 mod setup;
 mod share;
@@ -34,16 +37,20 @@ pub(crate) use clock::Clock;
 #[cfg(test)]
 pub(crate) use fault::{Call, Fault, Faults};
 pub(crate) use job::{Drafting, Job, OwnDrafter, Restore};
+use chooser::Chooser;
 use machine::Machine;
 pub(crate) use setup::Setup;
 pub(crate) use stop::StopFinder;
 pub(crate) use trial::Alone;
 
 use crate::context::Context;
+use crate::control::Account;
 use crate::error::{DecodeError, Error, Failure};
 use crate::generate::{ContextFull, Event, StopReason};
+use crate::lookup::Lookup;
 use crate::model::Model;
-use crate::spec::{Factory, Histogram, SpecConfig, Speculation, Stats};
+use crate::probe::ProbeReport;
+use crate::spec::{Factory, Histogram, Method, Source, SpecConfig, Speculation, Stats};
 use crate::token::{Slot, Token};
 use round::Buffers;
 use std::time::{Duration, Instant};
@@ -61,6 +68,7 @@ pub(crate) struct Runner {
     config: SpecConfig,
     own: Vec<Factory>,
     trouble: Trouble,
+    chooser: Chooser,
     /// The most rows of a round, all slots together.
     rows: usize,
     /// The most rows of one slot.
@@ -117,6 +125,8 @@ struct Seat {
     /// The drafters have the history.
     begun: bool,
     job: Option<Job>,
+    /// Where the method is chosen.
+    lookup: Option<Lookup>,
     /// When it got its last job.
     used: u64,
     /// The numbers of the last text that ended here, and of all of them.
@@ -137,6 +147,25 @@ enum DraftMemory {
 }
 
 impl Seat {
+    /// An empty one.
+    fn new(config: &SpecConfig) -> Self {
+        Self { lookup: config.methods.contains(&Method::Lookup).then(Lookup::default), ..Self::default() }
+    }
+
+    /// Lookup, if it follows the text, with the text.
+    fn followed(&mut self) -> Option<(&mut Lookup, &Job)> {
+        let job = self.job.as_ref().filter(|job| job.drafting.limit > 0)?;
+        let lookup = self.lookup.as_mut().filter(|_| job.drafting.methods.contains(Method::Lookup))?;
+        Some((lookup, job))
+    }
+
+    /// Tells lookup that the text of its job begins, or goes on somewhere else than before.
+    fn look_up_anew(&mut self) {
+        if let Some((lookup, job)) = self.followed() {
+            lookup.begin(&job.tokens);
+        }
+    }
+
     /// Notes that the memories hold nothing of it any more.
     fn empty(&mut self) {
         self.history.clear();
@@ -180,6 +209,18 @@ impl Runner {
     /// The numbers of all texts so far.
     pub(crate) fn total(&self) -> &Stats {
         &self.total
+    }
+
+    /// Whom the controller knows, and how it went so far.
+    pub(crate) fn account(&self) -> (Vec<Source>, Account) {
+        self.chooser.account()
+    }
+
+    /// Tells the controller what is known about times.
+    pub(crate) fn know(&mut self, report: &ProbeReport) {
+        let Self { chooser, .. } = self;
+        let costs = report.costs(|method| chooser.index(Source::Drafted(method)));
+        chooser.renew(costs);
     }
 
     pub(crate) fn counts(&self) -> &Counts {
@@ -425,6 +466,7 @@ impl Runner {
         job.answer.report(Event::Shifted { dropped });
         let Job { drafting, tokens, .. } = job;
         drafting.begin(tokens);
+        self.slots[index].look_up_anew();
         self.recompute(index)
     }
 }

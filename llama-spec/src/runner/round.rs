@@ -1,38 +1,46 @@
 //! One round over all slots that are ready: draft, decode, verify, roll back, report.
 
 use super::machine::{TakeBack, breaks_off};
-use super::share::share;
+use super::offer::Offers;
+use super::propose;
 use super::trouble::Blame;
-use super::{Broken, DraftMemory, Job, Runner, Seat, slot};
+use super::{Broken, DraftMemory, Runner, slot};
 use crate::batch::Batch;
+use crate::control::{Evidence, Verified};
 use crate::error::{DecodeError, Error, Failure};
-use crate::ffi::speculation::{DraftRequest, Drafted};
 use crate::generate::StopReason;
 use crate::sample::Logprobs;
-use crate::spec::{Draft, Methods, Source, Stats};
-use crate::token::{Slot, Token};
+use crate::spec::{Draft, Method, Source, Stats};
+use crate::token::Token;
 use std::time::{Duration, Instant};
 
 /// What a round needs, kept so that it allocates little.
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
     pub(super) batch: Batch,
-    requests: Vec<DraftRequest>,
-    drafted: Vec<Drafted>,
+    pub(super) propose: propose::Buffers,
     /// Of the slots of the round, in order.
     parts: Vec<Part>,
 }
 
 /// What a slot does in a round.
 #[derive(Debug, Default)]
-struct Part {
-    index: usize,
+pub(super) struct Part {
+    pub(super) index: usize,
     /// Tokens in the memory when the round began.
-    position: usize,
+    pub(super) position: usize,
     /// The most tokens to draft.
-    limit: usize,
-    draft: Draft,
-    /// Who drafted.
+    pub(super) limit: usize,
+    /// The controller decides how much is drafted.
+    pub(super) adaptive: bool,
+    pub(super) offers: Offers,
+    /// Which of llama.cpp's drafters made the draft that it keeps open.
+    pub(super) asked: Option<Method>,
+    /// Which of the offers is verified.
+    taken: Option<usize>,
+    /// What is verified.
+    pub(super) draft: Draft,
+    /// Who drafted it.
     source: Option<Source>,
     /// The distributions of the draft are to be believed.
     draws: bool,
@@ -50,8 +58,10 @@ struct Part {
 impl Part {
     /// Makes it a new part, keeping its buffers.
     fn renew(&mut self, index: usize, position: usize) {
-        (self.index, self.position, self.limit, self.source, self.draws) = (index, position, 0, None, false);
-        self.draft.clear();
+        (self.index, self.position, self.limit, self.adaptive) = (index, position, 0, false);
+        self.offers.clear();
+        self.asked = None;
+        self.drop_draft();
         self.rows.clear();
         self.verified.clear();
         self.logprobs.clear();
@@ -61,7 +71,22 @@ impl Part {
 
     fn drop_draft(&mut self) {
         self.draft.clear();
-        self.source = None;
+        (self.taken, self.source, self.draws) = (None, None, false);
+    }
+
+    /// Takes up to so many tokens of one of the offers.
+    pub(super) fn take(&mut self, offer: usize, length: usize) {
+        let Some(taken) = self.offers.get_mut(offer).filter(|_| length > 0) else { return };
+        std::mem::swap(&mut self.draft, &mut taken.draft);
+        self.draft.cut(length, |_| true);
+        (self.taken, self.source, self.draws) = (Some(offer), Some(taken.source), taken.draws);
+    }
+
+    /// What was verified, as the controller knows it.
+    fn verified(&self) -> Verified<'_> {
+        let taken = self.taken.and_then(|number| self.offers.iter().nth(number));
+        let guesses = taken.and_then(|offer| offer.guesses.get(..self.draft.tokens.len())).unwrap_or_default();
+        Verified { guesses, accepted: self.accepted().min(guesses.len()) }
     }
 
     fn accepted(&self) -> usize {
@@ -147,73 +172,9 @@ impl Runner {
 
         self.take_back(parts)?;
         marks.ended = start.elapsed();
+        self.learn(parts, &marks);
         self.count(parts, &marks);
         self.report(parts)
-    }
-
-    /// Drafts for every slot, as far as context, budget and rows reach: what cannot be used is not drafted.
-    fn draft(&mut self, parts: &mut [Part]) {
-        let wanted: Vec<usize> = parts.iter().map(|part| self.longest_draft(part)).collect();
-        let limits = share(&wanted, self.rows);
-        let mut requests = std::mem::take(&mut self.buffers.requests);
-        requests.clear();
-        for (part, limit) in parts.iter_mut().zip(limits) {
-            part.limit = limit;
-            if limit == 0 {
-                continue;
-            }
-            let model = self.machine.target().model();
-            let Some(job) = &mut self.slots[part.index].job else { continue };
-            if let Some((number, draws)) = job.drafting.propose(limit, model, &mut part.draft) {
-                (part.source, part.draws) = (Some(Source::Own(number)), draws);
-                continue;
-            }
-            let methods = self.can_draft(part.index);
-            let Some(job) = &self.slots[part.index].job else { continue };
-            if !methods.is_empty() {
-                requests.push(request(part, job, methods, self.config.draft_model.probabilistic));
-            }
-        }
-        let mut drafted = std::mem::take(&mut self.buffers.drafted);
-        drafted.resize_with(drafted.len().max(requests.len()), Drafted::default);
-        let drafted_now = &mut drafted[..requests.len()];
-        if !requests.is_empty() {
-            let Self { machine, slots, .. } = self;
-            let in_step = |slot: Slot| slots[slot.index() as usize].draft_memory == DraftMemory::InStep;
-            match machine.draft(&requests, drafted_now, in_step) {
-                Ok(()) => self.take_drafts(parts, &requests, drafted_now),
-                Err(failure) => {
-                    let indexes: Vec<usize> = requests.iter().map(|request| request.slot.index() as usize).collect();
-                    let blame = self.trouble.suspect(requests.iter().map(|request| request.methods));
-                    self.draft_failed(blame, &indexes, "drafting", &failure);
-                }
-            }
-        }
-        (self.buffers.requests, self.buffers.drafted) = (requests, drafted);
-    }
-
-    fn take_drafts(&mut self, parts: &mut [Part], requests: &[DraftRequest], drafted: &mut [Drafted]) {
-        let vocab = self.machine.target().model().vocab();
-        for (request, drafted) in requests.iter().zip(drafted) {
-            let index = request.slot.index() as usize;
-            let Some(part) = parts.iter_mut().find(|part| part.index == index) else { continue };
-            let Some(method) = drafted.by else { continue };
-            std::mem::swap(&mut part.draft.tokens, &mut drafted.tokens);
-            std::mem::swap(&mut part.draft.distributions, &mut drafted.distributions);
-            part.draft.cut(part.limit, |token| vocab.contains(token));
-            if !part.draft.tokens.is_empty() {
-                (part.source, part.draws) = (Some(Source::Drafted(method)), true);
-            }
-        }
-    }
-
-    /// The longest draft that makes sense in a slot, the rows aside.
-    fn longest_draft(&self, part: &Part) -> usize {
-        let Some(job) = &self.slots[part.index].job else { return 0 };
-        let room = (self.target().length_per_slot() as usize).saturating_sub(part.position + 1);
-        let budget = job.answer.budget().saturating_sub(1);
-        let fits = self.target().batch_size() as usize - 1;
-        job.drafting.limit.min(room).min(budget).min(fits).min(self.machine.longest_draft())
     }
 
     /// Decodes last tokens and drafts. False if none of the slots is left; those that could not take part are taken out.
@@ -230,7 +191,7 @@ impl Runner {
                 part.rows.clear();
                 if prepared.is_ok() && !part.draft.tokens.is_empty() {
                     let in_step = self.slots[part.index].draft_memory == DraftMemory::InStep;
-                    let foreign = in_step && matches!(part.source, Some(Source::Own(_)));
+                    let foreign = in_step && part.source.is_some() && part.asked.map(Source::Drafted) != part.source;
                     prepared = self.machine.prepare(slot(part.index), part.position as u32, foreign);
                 }
                 for (offset, token) in std::iter::once(&job.last()).chain(&part.draft.tokens).enumerate() {
@@ -315,7 +276,7 @@ impl Runner {
             }
             job.drafting.extend(&part.verified);
             if let Some(source) = part.source {
-                self.told(part.index, accepted, source);
+                self.told(part.index, accepted, source, part.asked);
             }
             let seat = &mut self.slots[part.index];
             seat.history.extend_from_slice(&part.kept);
@@ -354,6 +315,49 @@ impl Runner {
             self.extended(part.index, part.kept.len());
         }
         Ok(())
+    }
+
+    /// Lets lookup and controller learn from a round.
+    fn learn(&mut self, parts: &[Part], marks: &Marks) {
+        let lookup = Source::Drafted(Method::Lookup);
+        let drafter = self.chooser.index(lookup);
+        for part in parts.iter().filter(|part| part.failed.is_none()) {
+            let Self { chooser, slots, .. } = self;
+            let controller = &mut chooser.controller;
+            // What was verified is observed below, and needs no shadow.
+            let known = if part.source == Some(lookup) { part.draft.tokens.len() } else { 0 };
+            if let Some((lookup, _)) = slots[part.index].followed() {
+                let mut place = 0;
+                lookup.extend(&part.verified, |evidence, right| {
+                    if let Some(drafter) = drafter.filter(|_| place >= known) {
+                        controller.shadow(part.index, drafter, Evidence::Bucket(evidence.index() as u16), right);
+                    }
+                    place += 1;
+                });
+            }
+            for (number, offer) in part.offers.iter().enumerate() {
+                if part.taken == Some(number) || offer.source == lookup {
+                    continue;
+                }
+                for ((token, verified), guess) in offer.draft.tokens.iter().zip(&part.verified).zip(&offer.guesses) {
+                    controller.shadow(part.index, guess.drafter, guess.evidence, token == verified);
+                    if token != verified {
+                        break;
+                    }
+                }
+            }
+        }
+        let same = parts.iter().map(|part| part.index).eq(self.chooser.sequences.iter().map(|text| text.slot));
+        if !same || parts.iter().any(|part| !part.adaptive || part.failed.is_some()) {
+            return;
+        }
+        if let Some(costly) = &mut self.chooser.costly {
+            costly.follow = Some(marks.followed - marks.decoded);
+        }
+        let verified: Vec<Verified<'_>> = parts.iter().map(Part::verified).collect();
+        let rejected = parts.iter().any(|part| part.accepted() < part.draft.tokens.len());
+        let rollback = if rejected { marks.ended - marks.sampled } else { Duration::ZERO };
+        self.chooser.observe(&verified, marks.decoded - marks.drafted, marks.sampled - marks.followed, rollback);
     }
 
     /// Notes the numbers of a round.
@@ -426,27 +430,5 @@ impl Runner {
             }
         }
         reason
-    }
-}
-
-fn request(part: &Part, job: &Job, methods: Methods, probabilistic: bool) -> DraftRequest {
-    let options = job.sampler.options();
-    let draws = probabilistic && !options.is_greedy();
-    DraftRequest {
-        slot: slot(part.index),
-        position: part.position as u32,
-        last: job.last(),
-        limit: part.limit as u32,
-        methods,
-        // Another seed in each round, the same in each run.
-        distributions: draws
-            .then(|| (options.temperature, job.sampler.seed().unwrap_or(0).wrapping_add(part.position as u32))),
-    }
-}
-
-impl Seat {
-    /// Whether a method of llama.cpp could be asked for a draft here.
-    pub(super) fn may_ask(&self) -> bool {
-        self.job.as_ref().is_some_and(|job| !job.drafting.methods.is_empty())
     }
 }

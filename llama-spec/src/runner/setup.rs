@@ -1,5 +1,6 @@
 //! How a runner is made: contexts that fit the methods, and their drafters.
 
+use super::chooser::Chooser;
 use super::clock::Clock;
 use super::fault::Faults;
 use super::machine::{Machine, Resume};
@@ -52,8 +53,8 @@ impl Setup {
     /// [`Error::Speculation`] for what only loading shows; else as [`Model::context`].
     pub(crate) fn build(&self) -> Result<Runner> {
         let config = self.checked()?;
-        let mut machine = match config.is_off() {
-            true => self.plain()?,
+        let mut machine = match config.methods.iter().all(|method| method.raw().is_none()) {
+            true => self.plain(&config)?,
             false => self.speculative(&config)?,
         };
         machine.faults = self.faults.clone();
@@ -63,7 +64,8 @@ impl Setup {
         let rows = machine.target().batch_size() as usize;
         Ok(Runner {
             machine,
-            slots: (0..slots).map(|_| Seat::default()).collect(),
+            slots: (0..slots).map(|_| Seat::new(&config)).collect(),
+            chooser: Chooser::new(&config, self.own.len(), self.longest(&config) as usize),
             trouble: Trouble::new(&config, self.clock.clone()),
             outputs: self.longest(&config) + 1,
             config,
@@ -102,11 +104,15 @@ impl Setup {
         }
     }
 
-    fn plain(&self) -> Result<Machine> {
-        let longest = self.longest(&self.config.clone().unwrap_or_default());
+    /// Nothing of llama.cpp drafts.
+    fn plain(&self, config: &SpecConfig) -> Result<Machine> {
+        let longest = self.longest(config);
         let role = Role { outputs: longest + 1, ..Role::default() };
         let mut target = Context::with_role(&self.target, &self.target_options(longest, None), &role)?;
         let rollback = target.probe_rollback()?;
+        if rollback == Rollback::None && !config.is_off() {
+            return Err(no_way_back(config));
+        }
         Ok(Machine::plain(target, rollback))
     }
 
@@ -119,7 +125,7 @@ impl Setup {
         let mut target = Context::with_role(&self.target, &options, &role)?;
         let rollback = target.probe_rollback()?;
         if rollback == Rollback::None {
-            return Err(impossible("the target has no memory from which rejected tokens could be taken back"));
+            return Err(no_way_back(config));
         }
         // After the trial above and before anything is decoded: this context may share the target's memory.
         let mut draft = method.map(|method| self.draft_of(method, &target, &options, config)).transpose()?;
@@ -202,6 +208,11 @@ impl Setup {
         let role = Role { target: Some(target), heads: method == Method::DraftMtp, outputs };
         Context::with_role(self.draft.as_ref().unwrap_or(&self.target), &own, &role)
     }
+}
+
+fn no_way_back(config: &SpecConfig) -> Error {
+    let reason = "the target has no memory from which rejected tokens could be taken back".to_owned();
+    Error::Speculation { method: config.names(), reason }
 }
 
 /// It drafts in the memory of its target.

@@ -2,6 +2,7 @@
 
 use super::trouble::Trouble;
 use super::{Counts, DraftMemory, Runner, Seat, slot};
+use crate::control::Costs;
 use crate::error::{Error, Failure, Result};
 use crate::ffi::speculation::Side;
 use crate::memory::Rollback;
@@ -34,7 +35,8 @@ impl Runner {
         drop(self.take_jobs());
         self.ended.clear();
         self.machine.renew(&config)?;
-        self.slots.iter_mut().for_each(|seat| *seat = Seat::default());
+        self.slots.iter_mut().for_each(|seat| *seat = Seat::new(&config));
+        self.chooser.renew(Costs::unknown());
         self.trouble = Trouble::new(&config, self.trouble.clock().clone());
         self.config = config;
         (self.turn, self.clock) = (0, 0);

@@ -186,16 +186,17 @@ impl Runner {
         }
     }
 
-    /// Tells the drafters what became of their draft.
-    pub(super) fn told(&mut self, index: usize, accepted: usize, source: Source) {
-        let (told, blame) = match source {
-            Source::Drafted(method) => (self.machine.accept(slot(index), accepted), self.trouble.blame(method)),
+    /// Tells the drafters what became of a draft: `asked` is whose draft llama.cpp keeps open.
+    pub(super) fn told(&mut self, index: usize, accepted: usize, source: Source, asked: Option<Method>) {
+        let theirs = asked.filter(|method| source == Source::Drafted(*method));
+        let (told, blame) = match theirs {
+            Some(method) => (self.machine.accept(slot(index), accepted), self.trouble.blame(method)),
             // A model that was shown a draft of somebody else must know what of it stays.
-            Source::Own(_) if self.follows(index) => (self.machine.accept_foreign(slot(index), accepted), Blame::Model),
-            Source::Own(_) | Source::Target => return,
+            None if self.follows(index) => (self.machine.accept_foreign(slot(index), accepted), Blame::Model),
+            None => return,
         };
         match told {
-            Ok(()) if matches!(source, Source::Drafted(_)) => self.trouble.health(blame).worked(),
+            Ok(()) if theirs.is_some() => self.trouble.health(blame).worked(),
             Ok(()) => {}
             Err(failure) => {
                 // Whoever drafted, a model is told as well, and may have missed it.

@@ -199,6 +199,11 @@ impl SpecConfig {
         self
     }
 
+    /// Drafts of up to so many tokens, whatever they cost: [`DraftLength::Fixed`].
+    pub fn fixed_length(self, tokens: u32) -> Self {
+        self.length(DraftLength::Fixed(tokens))
+    }
+
     /// Sets [`SpecConfig::lookup`](field@SpecConfig::lookup).
     pub fn lookup(mut self, settings: LookupSettings) -> Self {
         self.lookup = settings;

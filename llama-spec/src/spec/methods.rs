@@ -25,6 +25,11 @@ impl Methods {
         Self(self.0 & other.0)
     }
 
+    /// Those of this kind.
+    pub(crate) fn only(self, kind: fn(Method) -> bool) -> Self {
+        self.iter().filter(|method| kind(*method)).fold(Self::NONE, |set, method| Self(set.0 | 1 << method as u32))
+    }
+
     pub(crate) fn is_empty(self) -> bool {
         self.0 == 0
     }

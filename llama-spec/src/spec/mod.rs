@@ -24,6 +24,7 @@ mod builder;
 mod cache;
 mod config;
 mod drafter;
+mod forced;
 mod histogram;
 mod method;
 mod methods;
@@ -42,6 +43,7 @@ pub use stats::Stats;
 pub(crate) use cache::check_cache;
 pub(crate) use config::DRAFT_MAX;
 pub(crate) use drafter::Factory;
+pub(crate) use forced::Forced;
 pub(crate) use methods::Methods;
 
 use serde::{Deserialize, Serialize};
@@ -93,6 +95,8 @@ pub enum Source {
     Target,
     /// Drafted by this method and accepted by the target.
     Drafted(Method),
+    /// Forced by the grammar of the request, and accepted by the target.
+    Grammar,
     /// Drafted by the engine's own drafter with this number, in the order in which they were added, and accepted by the
     /// target.
     Own(u8),
@@ -106,11 +110,12 @@ impl Source {
 }
 
 impl fmt::Display for Source {
-    /// `target`, the name of the method, or `own-` and the number.
+    /// `target`, the name of the method, `grammar`, or `own-` and the number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Target => f.pad("target"),
             Self::Drafted(method) => f.pad(method.name()),
+            Self::Grammar => f.pad("grammar"),
             Self::Own(number) => f.pad(&format!("own-{number}")),
         }
     }

@@ -33,7 +33,7 @@ fn right_wrong_and_random_drafts_on_every_target() {
                 builder = builder.drafter(move || Scripted::new(&texts, script));
             }
             let builder = builder.drafter(move || Random::new(3, tokens));
-            let engine = builder.speculation(SpecConfig::off().draft_max(MAX)).build().unwrap();
+            let engine = builder.speculation(SpecConfig::off().draft_max(MAX).fixed_length(MAX)).build().unwrap();
             for length in [1, 3, 8, 16] {
                 // All drafters side by side, and the prompts in turn.
                 let of = |number: usize| {

@@ -177,7 +177,7 @@ fn forged_states_do_not_end_the_engine() {
         let slow = builder(target, 1).probe(Probe::Off).drafter(|| Slow(Duration::from_millis(2))).build().unwrap();
         let mut others = vec![builder(target, 2).probe(Probe::Off).build().unwrap()];
         if target == "target" {
-            let with = builder(target, 2).draft(&draft).speculation(SpecConfig::new([Method::DraftSimple]));
+            let with = builder(target, 2).draft(&draft).speculation(SpecConfig::new([Method::DraftSimple]).fixed_length(4));
             others.push(with.build().unwrap());
         }
         let mut response = slow.generate(greedy("The quick brown fox", 200)).unwrap();
@@ -384,14 +384,14 @@ fn distributions_that_are_lies() {
 #[test]
 fn drafts_without_an_end() {
     for longest in [0, 1025, u32::MAX] {
-        for config in [SpecConfig::off(), SpecConfig::new([Method::NgramMod])] {
+        for config in [SpecConfig::off(), SpecConfig::new([Method::NgramMod]).fixed_length(12)] {
             let asked = builder("target", 2).speculation(config.draft_max(longest)).drafter(|| Liar(0));
             match asked.probe(Probe::Off).build() {
                 Ok(engine) => still_serves(&engine),
                 Err(error) => assert!(matches!(error, Error::Setting { .. } | Error::Incompatible(_)), "{error}"),
             }
         }
-        let degraded = builder("target", 2).speculation(SpecConfig::new([Method::NgramMod]).draft_max(longest));
+        let degraded = builder("target", 2).speculation(SpecConfig::new([Method::NgramMod]).fixed_length(12).draft_max(longest));
         match degraded.degrade(true).drafter(|| Liar(0)).build() {
             Ok(engine) => still_serves(&engine),
             Err(error) => assert!(matches!(error, Error::Setting { .. } | Error::Incompatible(_)), "{error}"),

@@ -11,7 +11,7 @@ const PROMPTS: [&str; 6] = ["abc", "The quick brown fox", "a", "Hello, world", "
 
 fn speculative(slots: u32) -> Engine {
     let draft = llama_spec::ModelFile::open(zoo::file("draft-0.8")).unwrap();
-    let config = SpecConfig::new([Method::NgramSimple, Method::DraftSimple]);
+    let config = SpecConfig::new([Method::NgramSimple, Method::DraftSimple]).fixed_length(4);
     builder("target", slots).draft(draft).speculation(config).build().unwrap()
 }
 

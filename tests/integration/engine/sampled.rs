@@ -111,7 +111,7 @@ fn engines(model: &Model) -> Vec<(&'static str, Engine)> {
     };
     let simple = |probabilistic| {
         let settings = DraftModelSettings { max: 2, probabilistic, ..Default::default() };
-        SpecConfig::new([Method::DraftSimple]).draft_model(settings)
+        SpecConfig::new([Method::DraftSimple]).fixed_length(4).draft_model(settings)
     };
     vec![
         ("a drawing drafter that is trusted", base().drawing_drafter(drawing()).build().unwrap()),

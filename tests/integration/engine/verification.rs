@@ -47,7 +47,7 @@ fn samplers(model: &Model) -> Vec<SamplerOptions> {
 fn every_sampler_gives_the_text_it_gives_without_drafts() {
     let model = model("chat");
     let draft = ModelFile::open(zoo::file("draft-0.8")).unwrap();
-    let config = SpecConfig::new([Method::NgramSimple, Method::DraftSimple]);
+    let config = SpecConfig::new([Method::NgramSimple, Method::DraftSimple]).fixed_length(4);
     let plain = Plain::new(&model);
     let requests: Vec<_> = samplers(&model)
         .into_iter()
@@ -86,7 +86,7 @@ impl Mind {
             [model.vocab().tokenize(prompt).unwrap(), output.tokens].concat()
         };
         let texts = Arc::new(prompts.iter().map(whole).collect());
-        let builder = Engine::builder(model).context(context(4)).speculation(SpecConfig::off().draft_max(16));
+        let builder = Engine::builder(model).context(context(4)).speculation(SpecConfig::off().draft_max(16).fixed_length(16));
         let engine = builder.drafter(move || Scripted::new(&texts, RIGHT)).build().unwrap();
         Self { engine, plain }
     }
@@ -194,11 +194,11 @@ fn log_probabilities_are_those_without_drafts() {
 #[test]
 fn several_answers_are_those_of_their_seeds() {
     let draft = ModelFile::open(zoo::file("draft-0.8")).unwrap();
-    let config = SpecConfig::new([Method::NgramSimple, Method::DraftSimple]);
+    let config = SpecConfig::new([Method::NgramSimple, Method::DraftSimple]).fixed_length(4);
     for target in ["target", "mamba"] {
         let engine = match target {
             "target" => builder(target, 4).draft(&draft).speculation(config.clone()).build().unwrap(),
-            _ => builder(target, 4).speculation(SpecConfig::new([Method::NgramMapK])).build().unwrap(),
+            _ => builder(target, 4).speculation(SpecConfig::new([Method::NgramMapK]).fixed_length(12)).build().unwrap(),
         };
         for prompt in [PROMPTS[2], "a"] {
             let request = |seed| Request::prompt(prompt).sampler(varied(seed)).max_tokens(40);

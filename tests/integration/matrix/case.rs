@@ -182,7 +182,7 @@ impl Case {
         drive::drive(&drive::Case {
             target: &target,
             draft: draft.as_deref(),
-            types: self.methods.iter().map(|method| raw_method(*method)).collect(),
+            types: self.methods.iter().filter_map(|method| raw_method(*method)).collect(),
             draft_max: settings.draft_max,
             slots: settings.slots,
             context: CONTEXT,
@@ -201,8 +201,10 @@ impl Case {
 /// Room of each sequence in tokens.
 const CONTEXT: u32 = 256;
 
-fn raw_method(method: Method) -> sys::lsys_spec_type {
-    match method {
+/// As llama.cpp numbers it, where it has it.
+fn raw_method(method: Method) -> Option<sys::lsys_spec_type> {
+    Some(match method {
+        Method::Lookup => return None,
         Method::NgramSimple => sys::LSYS_SPEC_NGRAM_SIMPLE,
         Method::NgramMapK => sys::LSYS_SPEC_NGRAM_MAP_K,
         Method::NgramMapK4v => sys::LSYS_SPEC_NGRAM_MAP_K4V,
@@ -213,7 +215,7 @@ fn raw_method(method: Method) -> sys::lsys_spec_type {
         Method::DraftMtp => sys::LSYS_SPEC_DRAFT_MTP,
         Method::DraftDflash => sys::LSYS_SPEC_DRAFT_DFLASH,
         Method::DraftDspark => sys::LSYS_SPEC_DRAFT_DSPARK,
-    }
+    })
 }
 
 fn raw_type(kind: KvType) -> sys::ggml_type {

@@ -36,7 +36,7 @@ fn what_has_changed_is_tried() {
     let folder = tempfile::tempdir().unwrap();
     let opened = |target: &Path| {
         let files = [target, &zoo::file("draft-0.8")].map(|path| ModelFile::open(path).unwrap());
-        let config = SpecConfig::new([Method::DraftSimple]);
+        let config = SpecConfig::new([Method::DraftSimple]).fixed_length(4);
         Engine::builder(&files[0]).draft(&files[1]).context(crate::support::context(1)).speculation(config)
     };
     let target = folder.path().join("target.gguf");
@@ -45,8 +45,8 @@ fn what_has_changed_is_tried() {
     for (name, builder) in [
         ("the first", opened(&target)),
         ("slots", opened(&target).slots(2)),
-        ("the methods", opened(&target).speculation(SpecConfig::new([Method::NgramMod, Method::DraftSimple]))),
-        ("a setting", opened(&target).speculation(SpecConfig::new([Method::DraftSimple]).draft_max(5))),
+        ("the methods", opened(&target).speculation(SpecConfig::new([Method::NgramMod, Method::DraftSimple]).fixed_length(4))),
+        ("a setting", opened(&target).speculation(SpecConfig::new([Method::DraftSimple]).fixed_length(4).draft_max(5))),
         ("the draft", opened(&target).draft(ModelFile::open(zoo::file("draft-0.95")).unwrap())),
     ] {
         let before = files(&cache);

@@ -38,7 +38,7 @@ fn garbage_is_reported_and_a_good_draft_is_not() {
 fn logits_that_are_no_numbers_fail_the_build() {
     let folder = tempfile::tempdir().unwrap();
     let broken = Model::load(with_broken_weights("target", folder.path())).unwrap();
-    for config in [SpecConfig::off(), SpecConfig::new([Method::NgramMod])] {
+    for config in [SpecConfig::off(), SpecConfig::new([Method::NgramMod]).fixed_length(12)] {
         let speculates = !config.is_off();
         let builder = Engine::builder(&broken).context(context(2)).speculation(config);
         let error = builder.build().unwrap_err();
@@ -73,7 +73,7 @@ fn a_trial_leaves_no_trace() {
     let learned = |probe: Probe| {
         let file = folder.path().join(format!("{probe:?}"));
         let cache = NgramCacheSettings { learned: Some(file.clone()), ..Default::default() };
-        let config = SpecConfig::new([Method::NgramCache, Method::NgramMod]).ngram_cache(cache);
+        let config = SpecConfig::new([Method::NgramCache, Method::NgramMod]).fixed_length(12).ngram_cache(cache);
         let target = Model::load(zoo::file("target")).unwrap();
         let engine = Engine::builder(&target).context(context(2)).speculation(config).probe(probe).build().unwrap();
         assert_eq!(engine.probe().is_some(), probe == Probe::Full);
@@ -95,7 +95,7 @@ fn a_cache_that_all_slots_share_may_be_too_small_for_a_part_of_it() {
     for name in ["target", "qwen35-mtp"] {
         let target = Model::load(zoo::file(name)).unwrap();
         let shared = context(4).length_per_slot(64).unified_kv(true);
-        let config = SpecConfig::new([Method::NgramMod]);
+        let config = SpecConfig::new([Method::NgramMod]).fixed_length(12);
         let builder = Engine::builder(&target).context(shared).speculation(config);
         let engine = builder.probe_budget(Duration::from_secs(60)).build().unwrap();
         let report = engine.probe().unwrap();

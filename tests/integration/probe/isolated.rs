@@ -49,7 +49,7 @@ fn under_the_name(name: &str, folder: &Path) -> Isolation {
 fn builder(methods: &[Method], target: &str, draft: Option<&str>) -> EngineBuilder {
     let open = |name: &str| ModelFile::open(zoo::file(name)).unwrap();
     let context = ContextOptions::default().length_per_slot(256).slots(2).batch(128).micro_batch(64).threads(1);
-    let builder = Engine::builder(open(target)).context(context).speculation(SpecConfig::new(methods));
+    let builder = Engine::builder(open(target)).context(context).speculation(SpecConfig::new(methods).fixed_length(12));
     let builder = builder.probe_budget(Duration::from_secs(60));
     draft.map(open).into_iter().fold(builder, EngineBuilder::draft)
 }

@@ -37,7 +37,7 @@ pub(crate) fn a_draft_comes_and_goes_without_a_new_process() {
     let requests = [greedy("abc", 60), greedy("xyz", 60)];
     let expected = undisturbed("recall", &requests);
     let draft = Some(zoo::file("recall-draft-0.8"));
-    let simple = SpecConfig::new([Method::DraftSimple]);
+    let simple = SpecConfig::new([Method::DraftSimple]).fixed_length(4);
     for (draft, speculation, active) in [(draft, Some(simple.clone()), true), (None, Some(SpecConfig::off()), false)] {
         block_on(supervisor.set_draft(draft, speculation, Running::Finish)).unwrap();
         let seen = read(submit(&supervisor, &requests), |_, _| ());

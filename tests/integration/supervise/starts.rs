@@ -29,7 +29,7 @@ pub(crate) fn a_first_load_tells_what_it_found() {
 pub(crate) fn what_cannot_be_loaded_is_told() {
     let mut other_vocabulary = drafted(1);
     other_vocabulary.draft = Some(zoo::file("draft-other-vocabulary"));
-    other_vocabulary.speculation = Some(SpecConfig::new([Method::DraftSimple]));
+    other_vocabulary.speculation = Some(SpecConfig::new([Method::DraftSimple]).fixed_length(4));
     let mut no_slots = load("target", 1);
     no_slots.context.slots = 0;
     let mut missing = load("target", 1);

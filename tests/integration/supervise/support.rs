@@ -31,7 +31,7 @@ pub(crate) fn load(target: &str, slots: u32) -> Load {
 pub(crate) fn drafted(slots: u32) -> Load {
     let mut load = load("recall", slots);
     load.draft = Some(zoo::file("recall-draft-0.8"));
-    load.speculation = Some(SpecConfig::new([Method::NgramMod, Method::DraftSimple]));
+    load.speculation = Some(SpecConfig::new([Method::NgramMod, Method::DraftSimple]).fixed_length(4));
     load
 }
 

@@ -1,4 +1,4 @@
-//! A configuration for tests: drafts of one length, whatever the method.
+//! A configuration for tests: drafts of one length, whatever the method and whether they pay.
 
 use llama_spec::spec::{DraftModelSettings, Method, NgramMapSettings, NgramModSettings, SpecConfig};
 
@@ -7,6 +7,7 @@ pub(crate) fn config(methods: &[Method], length: u32) -> SpecConfig {
     let map = NgramMapSettings { lookup: 3, draft: length.max(3) as u16, hits_min: 1 };
     SpecConfig::new(methods)
         .draft_max(length)
+        .fixed_length(length)
         .draft_model(DraftModelSettings { max: length, ..Default::default() })
         .ngram_simple(map)
         .ngram_map_k(map)

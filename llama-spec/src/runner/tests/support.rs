@@ -7,7 +7,7 @@ use crate::generate::{Event, StopReason};
 use crate::model::Model;
 use crate::runner::{Answer, Broken, Call, Clock, Drafting, Fault, Faults, Job, Runner, Setup};
 use crate::sample::{Sampler, SamplerOptions};
-use crate::spec::{Method, Methods, NgramMapSettings, SpecConfig, Stats};
+use crate::spec::{DraftLength, Method, Methods, NgramMapSettings, SpecConfig, Stats};
 use crate::token::Token;
 use async_channel::Receiver;
 use llama_spec_tests::zoo::{self, Chained, ChainedKind, Family, Llama, Mamba, Qwen35, Transformer};
@@ -95,7 +95,7 @@ impl Kind {
 
     /// Short lookups, so that they draft even in texts that do not repeat themselves.
     pub(super) fn config(&self) -> SpecConfig {
-        let mut config = SpecConfig::new(self.methods).draft_max(6).ngram_simple(NgramMapSettings {
+        let mut config = SpecConfig::new(self.methods).draft_max(6).fixed_length(6).ngram_simple(NgramMapSettings {
             lookup: 2,
             draft: 6,
             hits_min: 1,
@@ -269,7 +269,7 @@ impl Table {
         let (sender, events) = async_channel::unbounded();
         let answer = Answer::new(sender, Some(count as u32), &[]);
         let methods = Methods::of(&self.runner.config().methods);
-        let drafting = Drafting { methods, limit: 6, own: Vec::new() };
+        let drafting = Drafting { methods, limit: 6, length: DraftLength::Fixed(6), own: Vec::new(), forced: None };
         let mut job = Job::new(self.asked.len() as u64, prompt, sampler, answer, drafting);
         job.priority = Priority::Normal;
         job.request = Some(Arc::new(Request::prompt("")));

@@ -1,0 +1,70 @@
+//! Drafts that could be verified in a slot.
+
+use crate::control::{Evidence, Guess};
+use crate::spec::{Draft, Source};
+use crate::token::Token;
+
+/// A draft, who made it and what speaks for it.
+#[derive(Debug)]
+pub(super) struct Offer {
+    pub(super) draft: Draft,
+    pub(super) source: Source,
+    /// The distributions of the draft are to be believed.
+    pub(super) draws: bool,
+    /// For each token; empty where nobody is going to choose.
+    pub(super) guesses: Vec<Guess>,
+}
+
+impl Offer {
+    /// Cuts it to what can be checked.
+    pub(super) fn cut(&mut self, limit: usize, is_token: impl Fn(Token) -> bool) {
+        self.draft.cut(limit, is_token);
+        self.guesses.truncate(self.draft.tokens.len());
+    }
+
+    /// Says who drafted and that nothing else is known of the tokens than their places.
+    pub(super) fn guess_blindly(&mut self, drafter: Option<usize>) {
+        let guess = drafter.map(|drafter| Guess { drafter, evidence: Evidence::Unknown });
+        self.guesses.clear();
+        self.guesses.extend(guess.into_iter().cycle().take(self.draft.tokens.len()));
+    }
+}
+
+/// The drafts of one slot in one round. Their buffers are used again.
+#[derive(Debug, Default)]
+pub(super) struct Offers {
+    all: Vec<Offer>,
+    count: usize,
+}
+
+impl Offers {
+    pub(super) fn clear(&mut self) {
+        self.count = 0;
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Offer> {
+        self.all.iter().take(self.count)
+    }
+
+    pub(super) fn get_mut(&mut self, number: usize) -> Option<&mut Offer> {
+        self.all.get_mut(..self.count).and_then(|offers| offers.get_mut(number))
+    }
+
+    /// Makes room for a draft of somebody, lets it be filled, and keeps it unless it is empty.
+    pub(super) fn add<T>(&mut self, source: Source, fill: impl FnOnce(&mut Offer) -> T) -> T {
+        if self.all.len() == self.count {
+            self.all.push(Offer { draft: Draft::default(), source, draws: false, guesses: Vec::new() });
+        }
+        let offer = &mut self.all[self.count];
+        (offer.source, offer.draws) = (source, false);
+        offer.draft.clear();
+        offer.guesses.clear();
+        let filled = fill(offer);
+        self.count += usize::from(!offer.draft.tokens.is_empty());
+        filled
+    }
+}

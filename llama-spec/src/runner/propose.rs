@@ -1,0 +1,240 @@
+//! The drafts of a round: everybody who may draft for a slot offers something, and either the first offer is taken or the
+//! controller chooses.
+
+use super::chooser::Chooser;
+use super::offer::Offers;
+use super::round::Part;
+use super::share::share;
+use super::{DraftMemory, Job, Runner, Seat, slot};
+use crate::control::{DrafterTimes, Evidence, Guess, Sequence};
+use crate::ffi::speculation::{DraftRequest, Drafted};
+use crate::lookup::Proposed;
+use crate::spec::{DraftLength, Method, Methods, Source};
+use crate::token::Slot;
+use std::time::Instant;
+
+/// What drafting needs, kept so that it allocates little.
+#[derive(Debug, Default)]
+pub(super) struct Buffers {
+    requests: Vec<DraftRequest>,
+    drafted: Vec<Drafted>,
+    proposed: Vec<Proposed>,
+}
+
+impl Runner {
+    /// Drafts for every slot, as far as context, budget and rows reach: what cannot be used is not drafted.
+    pub(super) fn draft(&mut self, parts: &mut [Part]) {
+        for part in parts.iter_mut() {
+            part.limit = self.longest_draft(part);
+            part.adaptive = self.is_adaptive(part.index);
+        }
+        self.draft_fixed(parts);
+        if parts.iter().any(|part| part.adaptive) {
+            self.draft_adaptively(parts);
+        }
+    }
+
+    /// Whether the controller decides about the drafts of a slot.
+    fn is_adaptive(&self, index: usize) -> bool {
+        let length = self.slots[index].job.as_ref().map(|job| job.drafting.length);
+        length == Some(DraftLength::Adaptive)
+    }
+
+    /// The longest draft that makes sense in a slot, the rows aside.
+    fn longest_draft(&self, part: &Part) -> usize {
+        let Some(job) = &self.slots[part.index].job else { return 0 };
+        let room = (self.target().length_per_slot() as usize).saturating_sub(part.position + 1);
+        let budget = job.answer.budget().saturating_sub(1);
+        let fits = self.target().batch_size() as usize - 1;
+        let asked = match job.drafting.length {
+            DraftLength::Adaptive => job.drafting.limit,
+            DraftLength::Fixed(tokens) => job.drafting.limit.min(tokens as usize),
+        };
+        asked.min(room).min(budget).min(fits).min(self.machine.longest_draft())
+    }
+
+    /// For the slots whose drafts have a fixed length: the first that drafts is believed.
+    fn draft_fixed(&mut self, parts: &mut [Part]) {
+        let wanted: Vec<usize> = parts.iter().map(|part| if part.adaptive { 0 } else { part.limit }).collect();
+        for (part, limit) in parts.iter_mut().zip(share(&wanted, self.rows)).filter(|(part, _)| !part.adaptive) {
+            part.limit = limit;
+        }
+        let open = |part: &&mut Part| !part.adaptive && part.limit > 0 && part.offers.is_empty();
+        parts.iter_mut().filter(open).for_each(|part| self.offer_at_once(part, true));
+        for kind in [Method::is_ngram as fn(Method) -> bool, |method| !method.is_lookup()] {
+            self.ask(parts, kind, |_, part| if !part.adaptive && part.offers.is_empty() { part.limit } else { 0 });
+        }
+        for part in parts.iter_mut().filter(|part| !part.adaptive) {
+            let limit = part.limit;
+            part.take(0, limit);
+        }
+    }
+
+    /// For the others: what pays most, by what is known.
+    fn draft_adaptively(&mut self, parts: &mut [Part]) {
+        for part in parts.iter_mut().filter(|part| part.adaptive && part.limit > 0) {
+            self.offer_at_once(part, false);
+        }
+        self.ask(parts, Method::is_ngram, |_, part| if part.adaptive { part.limit } else { 0 });
+        // What has a fixed length is in the batch whatever is decided.
+        let rows = self.rows - parts.iter().map(|part| part.draft.tokens.len()).sum::<usize>().min(self.rows);
+        let chooser = &mut self.chooser;
+        chooser.sequences.clear();
+        chooser.sequences.extend(parts.iter().map(|part| Sequence {
+            slot: part.index,
+            depth: part.position,
+            limit: if part.adaptive { part.limit } else { 0 },
+        }));
+        chooser.plan(rows, parts.iter().map(|part| &part.offers));
+        if let Some(drafter) = self.chooser.plan.drafter {
+            self.run_model(parts, drafter);
+        }
+        let picks = self.chooser.choose(parts.iter().map(|part| &part.offers));
+        for (part, pick) in parts.iter_mut().zip(picks).filter(|(part, _)| part.adaptive) {
+            if let Some((offer, length)) = pick {
+                part.take(offer, length);
+            }
+        }
+    }
+
+    /// Lets the drafter run that costs time, as far as was planned.
+    fn run_model(&mut self, parts: &mut [Part], drafter: usize) {
+        let start = Instant::now();
+        let before: Vec<usize> = parts.iter().map(|part| part.offers.iter().count()).collect();
+        self.ask(parts, |method| !method.is_lookup(), |chooser, part| {
+            let planned = chooser.sequences.iter().position(|sequence| sequence.slot == part.index);
+            let planned = planned.and_then(|number| chooser.plan.drafts.get(number));
+            planned.map_or(0, |planned| planned.aim)
+        });
+        let source = self.chooser.source(drafter);
+        let lengths = parts.iter().zip(before).filter_map(|(part, before)| {
+            let offer = part.offers.iter().nth(before).filter(|offer| Some(offer.source) == source)?;
+            Some(offer.draft.tokens.len())
+        });
+        let lengths: Vec<usize> = lengths.collect();
+        let longest = lengths.iter().copied().max().unwrap_or(0);
+        let block = matches!(source, Some(Source::Drafted(Method::DraftDflash | Method::DraftDspark)));
+        self.chooser.costly = Some(DrafterTimes {
+            drafter,
+            sequences: lengths.len(),
+            steps: if block { longest.min(1) } else { longest },
+            draft: start.elapsed(),
+            ..DrafterTimes::default()
+        });
+    }
+
+    /// What costs next to nothing: drafters of the user's, what the grammar forces, and what was said before. With `first` nobody
+    /// is asked any more once there is an offer.
+    fn offer_at_once(&mut self, part: &mut Part, first: bool) {
+        let Self { machine, slots, chooser, buffers, trouble, .. } = self;
+        let vocab = machine.target().model().vocab();
+        let Seat { job: Some(job), lookup, .. } = &mut slots[part.index] else { return };
+        let (limit, offers) = (part.limit, &mut part.offers);
+        let methods = trouble.allowed(job.drafting.methods);
+        let done = |offers: &Offers| first && !offers.is_empty();
+        for own in &mut job.drafting.own {
+            if done(offers) {
+                return;
+            }
+            let source = Source::Own(own.number);
+            offers.add(source, |offer| {
+                own.propose(limit, offer);
+                offer.cut(limit, |token| vocab.contains(token));
+                offer.guess_blindly(chooser.index(source));
+            });
+        }
+        if let Some(forced) = job.drafting.forced.as_mut().filter(|_| !done(offers)) {
+            offers.add(Source::Grammar, |offer| {
+                forced.propose(limit, &mut offer.draft.tokens);
+                let guess = chooser.index(Source::Grammar).map(|drafter| Guess { drafter, evidence: Evidence::Bucket(0) });
+                offer.guesses.extend(guess.into_iter().cycle().take(offer.draft.tokens.len()));
+            });
+        }
+        if let Some(lookup) = lookup.as_mut().filter(|_| methods.contains(Method::Lookup) && !done(offers)) {
+            let source = Source::Drafted(Method::Lookup);
+            lookup.propose(limit, &mut buffers.propose.proposed);
+            offers.add(source, |offer| {
+                let index = chooser.index(source);
+                for proposed in &buffers.propose.proposed {
+                    offer.draft.tokens.push(proposed.token);
+                    let evidence = Evidence::Bucket(proposed.evidence.index() as u16);
+                    offer.guesses.extend(index.map(|drafter| Guess { drafter, evidence }));
+                }
+            });
+        }
+    }
+
+    /// Asks the drafters of llama.cpp that are of this kind for drafts of up to so many tokens.
+    fn ask(&mut self, parts: &mut [Part], kind: fn(Method) -> bool, limit: impl Fn(&Chooser, &Part) -> usize) {
+        let mut requests = std::mem::take(&mut self.buffers.propose.requests);
+        requests.clear();
+        for part in parts.iter() {
+            let limit = limit(&self.chooser, part);
+            if limit == 0 {
+                continue;
+            }
+            let methods = self.can_draft(part.index).only(kind);
+            let Some(job) = &self.slots[part.index].job else { continue };
+            if !methods.is_empty() {
+                requests.push(request(part, limit, job, methods, self.config.draft_model.probabilistic));
+            }
+        }
+        let mut drafted = std::mem::take(&mut self.buffers.propose.drafted);
+        drafted.resize_with(drafted.len().max(requests.len()), Drafted::default);
+        let drafted_now = &mut drafted[..requests.len()];
+        if !requests.is_empty() {
+            let Self { machine, slots, .. } = self;
+            let in_step = |slot: Slot| slots[slot.index() as usize].draft_memory == DraftMemory::InStep;
+            match machine.draft(&requests, drafted_now, in_step) {
+                Ok(()) => self.take_offers(parts, &requests, drafted_now),
+                Err(failure) => {
+                    let indexes: Vec<usize> = requests.iter().map(|request| request.slot.index() as usize).collect();
+                    let blame = self.trouble.suspect(requests.iter().map(|request| request.methods));
+                    self.draft_failed(blame, &indexes, "drafting", &failure);
+                }
+            }
+        }
+        (self.buffers.propose.requests, self.buffers.propose.drafted) = (requests, drafted);
+    }
+
+    fn take_offers(&mut self, parts: &mut [Part], requests: &[DraftRequest], drafted: &mut [Drafted]) {
+        let vocab = self.machine.target().model().vocab();
+        for (request, drafted) in requests.iter().zip(drafted) {
+            let index = request.slot.index() as usize;
+            let Some(part) = parts.iter_mut().find(|part| part.index == index) else { continue };
+            let Some(method) = drafted.by else { continue };
+            part.asked = Some(method);
+            let source = Source::Drafted(method);
+            let drafter = self.chooser.index(source);
+            part.offers.add(source, |offer| {
+                std::mem::swap(&mut offer.draft.tokens, &mut drafted.tokens);
+                std::mem::swap(&mut offer.draft.distributions, &mut drafted.distributions);
+                offer.cut(request.limit as usize, |token| vocab.contains(token));
+                offer.draws = true;
+                offer.guess_blindly(drafter);
+            });
+        }
+    }
+}
+
+fn request(part: &Part, limit: usize, job: &Job, methods: Methods, probabilistic: bool) -> DraftRequest {
+    let options = job.sampler.options();
+    let draws = probabilistic && !options.is_greedy();
+    DraftRequest {
+        slot: slot(part.index),
+        position: part.position as u32,
+        last: job.last(),
+        limit: limit as u32,
+        methods,
+        // Another seed in each round, the same in each run.
+        distributions: draws
+            .then(|| (options.temperature, job.sampler.seed().unwrap_or(0).wrapping_add(part.position as u32))),
+    }
+}
+
+impl Seat {
+    /// Whether a method of llama.cpp could be asked for a draft here.
+    pub(super) fn may_ask(&self) -> bool {
+        self.job.as_ref().is_some_and(|job| !job.drafting.methods.is_empty())
+    }
+}
