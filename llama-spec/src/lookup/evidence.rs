@@ -60,6 +60,11 @@ impl Evidence {
         (self.place as usize * LENGTHS + length) * AGREEMENTS + self.agreement as usize
     }
 
+    /// By [`Evidence::index`], how often such guesses are right, as long as nothing better is known.
+    pub fn priors() -> &'static [f32] {
+        &PRIORS
+    }
+
     /// How often such guesses are right, as long as nothing better is known.
     pub fn prior(self) -> f32 {
         PRIORS.get(self.index()).copied().unwrap_or(0.5)

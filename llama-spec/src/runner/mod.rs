@@ -149,7 +149,7 @@ enum DraftMemory {
 impl Seat {
     /// An empty one.
     fn new(config: &SpecConfig) -> Self {
-        Self { lookup: config.methods.contains(&Method::Lookup).then(Lookup::default), ..Self::default() }
+        Self { lookup: config.methods.contains(&Method::Lookup).then(|| Lookup::new(None)), ..Self::default() }
     }
 
     /// Lookup, if it follows the text, with the text.
