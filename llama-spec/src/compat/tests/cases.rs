@@ -156,13 +156,17 @@ pub(super) fn cases() -> Vec<(&'static str, Case, Case)> {
         ("slot-count", plain(), plain().conditions(|conditions| conditions.slots(257))),
         (
             "batch-room",
-            plain().conditions(|conditions| conditions.slots(4).batch(20)),
-            plain().conditions(|conditions| conditions.slots(4).batch(19)),
+            plain().but(|case| case.config.draft_max = 4).conditions(|conditions| conditions.slots(4).batch(20)),
+            plain().but(|case| case.config.draft_max = 4).conditions(|conditions| conditions.slots(4).batch(19)),
         ),
         (
             "block-room",
-            dflash().conditions(|conditions| conditions.slots(4).micro_batch(20)),
-            dflash().conditions(|conditions| conditions.slots(4).draft_micro_batch(Some(19))),
+            dflash()
+                .but(model_settings(|settings| settings.max = 4))
+                .conditions(|conditions| conditions.slots(4).micro_batch(20)),
+            dflash()
+                .but(model_settings(|settings| settings.max = 4))
+                .conditions(|conditions| conditions.slots(4).draft_micro_batch(Some(19))),
         ),
         (
             "draft-context",
