@@ -271,7 +271,9 @@ fn what_cannot_work_is_refused_with_the_reason() {
     let simple = || SpecConfig::new([Method::DraftSimple]).fixed_length(4);
     let without = refused(Generator::builder(&model).speculation(simple()));
     assert!(without.contains("draft-missing"), "{without}");
-    let unused = refused(Generator::builder(&model).draft(&draft).speculation(SpecConfig::new([Method::NgramMod]).fixed_length(12)));
+    let unused = refused(
+        Generator::builder(&model).draft(&draft).speculation(SpecConfig::new([Method::NgramMod]).fixed_length(12)),
+    );
     assert!(unused.contains("draft-unused"), "{unused}");
     let other = load(&target.draft(1.0).other_vocabulary());
     let mismatch = refused(Generator::builder(&model).draft(&other).speculation(simple()));

@@ -305,7 +305,16 @@ impl<'r> Trial<'r> {
         let answer = Answer::new(sender, Some(self.count as u32), &[]);
         // Others may draft as much as the methods, for which the context was made.
         let limit = (self.runner.config().draft_max as usize).min(self.runner.outputs_per_slot().saturating_sub(1));
-        Ok((Job::new(id, self.prompt.clone(), sampler, answer, Drafting { methods, limit, length: DraftLength::Fixed(limit as u32), own, forced: None }), events))
+        Ok((
+            Job::new(
+                id,
+                self.prompt.clone(),
+                sampler,
+                answer,
+                Drafting { methods, limit, length: DraftLength::Fixed(limit as u32), own, forced: None },
+            ),
+            events,
+        ))
     }
 
     fn read(&self, what: &str, events: &Receiver<crate::Result<Event>>) -> Step<Vec<Token>> {

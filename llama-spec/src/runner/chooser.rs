@@ -43,7 +43,7 @@ impl Chooser {
             }
         };
         let drafters: Vec<_> = own.chain([grammar]).chain(config.effective().into_iter().map(method)).collect();
-        let settings = ControlSettings { loss_bound: config.loss_max.into(), ..ControlSettings::default() };
+        let settings = ControlSettings { loss_bound: config.loss_max, ..ControlSettings::default() };
         Self {
             controller: controller(settings, &drafters, Costs::unknown()),
             drafters,
@@ -83,7 +83,10 @@ impl Chooser {
     }
 
     /// Decides what is verified: for each text which of its offers, and how many tokens of it.
-    pub(super) fn choose<'o>(&mut self, offers: impl Iterator<Item = &'o Offers> + Clone) -> Vec<Option<(usize, usize)>> {
+    pub(super) fn choose<'o>(
+        &mut self,
+        offers: impl Iterator<Item = &'o Offers> + Clone,
+    ) -> Vec<Option<(usize, usize)>> {
         let Self { controller, sequences, choice, .. } = self;
         let chains = chains(offers.clone());
         controller.choose(sequences, &chains, choice);
@@ -101,7 +104,13 @@ impl Chooser {
     }
 
     /// Tells the controller what came of a round.
-    pub(super) fn observe(&mut self, verified: &[Verified<'_>], verify: Duration, sample: Duration, rollback: Duration) {
+    pub(super) fn observe(
+        &mut self,
+        verified: &[Verified<'_>],
+        verify: Duration,
+        sample: Duration,
+        rollback: Duration,
+    ) {
         let Self { controller, sequences, costly, .. } = self;
         let drafters = costly.as_slice();
         controller.observe(&Outcome { sequences, verified, drafters, verify, sample, rollback });

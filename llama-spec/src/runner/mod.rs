@@ -32,12 +32,12 @@ mod trial;
 mod trouble;
 
 pub(crate) use answer::Answer;
+use chooser::Chooser;
 #[cfg(test)]
 pub(crate) use clock::Clock;
 #[cfg(test)]
 pub(crate) use fault::{Call, Fault, Faults};
 pub(crate) use job::{Drafting, Job, OwnDrafter, Restore};
-use chooser::Chooser;
 use machine::Machine;
 pub(crate) use setup::Setup;
 pub(crate) use stop::StopFinder;

@@ -101,11 +101,15 @@ impl Runner {
     fn run_model(&mut self, parts: &mut [Part], drafter: usize) {
         let start = Instant::now();
         let before: Vec<usize> = parts.iter().map(|part| part.offers.iter().count()).collect();
-        self.ask(parts, |method| !method.is_lookup(), |chooser, part| {
-            let planned = chooser.sequences.iter().position(|sequence| sequence.slot == part.index);
-            let planned = planned.and_then(|number| chooser.plan.drafts.get(number));
-            planned.map_or(0, |planned| planned.aim)
-        });
+        self.ask(
+            parts,
+            |method| !method.is_lookup(),
+            |chooser, part| {
+                let planned = chooser.sequences.iter().position(|sequence| sequence.slot == part.index);
+                let planned = planned.and_then(|number| chooser.plan.drafts.get(number));
+                planned.map_or(0, |planned| planned.aim)
+            },
+        );
         let source = self.chooser.source(drafter);
         let lengths = parts.iter().zip(before).filter_map(|(part, before)| {
             let offer = part.offers.iter().nth(before).filter(|offer| Some(offer.source) == source)?;
@@ -146,7 +150,8 @@ impl Runner {
         if let Some(forced) = job.drafting.forced.as_mut().filter(|_| !done(offers)) {
             offers.add(Source::Grammar, |offer| {
                 forced.propose(limit, &mut offer.draft.tokens);
-                let guess = chooser.index(Source::Grammar).map(|drafter| Guess { drafter, evidence: Evidence::Bucket(0) });
+                let guess =
+                    chooser.index(Source::Grammar).map(|drafter| Guess { drafter, evidence: Evidence::Bucket(0) });
                 offer.guesses.extend(guess.into_iter().cycle().take(offer.draft.tokens.len()));
             });
         }

@@ -1,6 +1,9 @@
 //! Choosing methods one by one, each with its settings.
 
-use super::{DraftLength, DraftModelSettings, LookupSettings, Method, NgramCacheSettings, NgramMapSettings, NgramModSettings, SpecConfig};
+use super::{
+    DraftLength, DraftModelSettings, LookupSettings, Method, NgramCacheSettings, NgramMapSettings, NgramModSettings,
+    SpecConfig,
+};
 use crate::compat::{Conditions, Incompatible};
 use crate::error::Result;
 use crate::file::ModelFile;

@@ -29,7 +29,7 @@ pub struct SpecConfig {
     pub length: DraftLength,
     /// The most time that may be lost against plain decoding while it is found out what pays, as a share of the time that the texts
     /// take, 0 to 1. Default: 0.01.
-    pub loss_max: f32,
+    pub loss_max: f64,
     /// Settings of `lookup`.
     pub lookup: LookupSettings,
     /// Settings of the method that drafts with a model or with heads; there is at most one.
@@ -63,7 +63,8 @@ pub(super) struct Choice {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DraftLength {
-    /// In every round as long as pays by what was measured, and no draft when none does ([`crate::control`]).
+    /// In every round as long as pays by what was measured, and no draft when none does ([`crate::control`]). Where
+    /// [drawn drafts](DraftModelSettings::probabilistic) are rejected by chance, the text of a seed then depends on what pays.
     #[default]
     Adaptive,
     /// As many tokens as the first method gives, in the order of [`Method::ALL`], up to this number.
@@ -296,7 +297,7 @@ impl SpecConfig {
         let model = self.draft_model;
         let mut ranges = vec![
             range(&[], "draft_max", self.draft_max.into(), 1.0, 1024.0),
-            range(&[], "loss_max", self.loss_max.into(), 0.0, 1.0),
+            range(&[], "loss_max", self.loss_max, 0.0, 1.0),
             range(&[Method::Lookup], "lookup.max", self.lookup.max.into(), 1.0, 1024.0),
             range(MODELS, "draft_model.max", model.max.into(), 1.0, 1024.0),
             range(MODELS, "draft_model.min", model.min.into(), 0.0, model.max.into()),

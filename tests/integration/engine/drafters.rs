@@ -199,7 +199,7 @@ fn hostile_drafters_change_nothing() {
             let (texts, model) = (Arc::clone(&texts), model.clone());
             builder = builder.drafter(move || Hostile::new(evil, Scripted::new(&texts, &[4, 1]), &model));
         }
-        let engine = builder.build().unwrap();
+        let engine = builder.speculation(SpecConfig::off().fixed_length(12)).build().unwrap();
         let all: Vec<_> =
             (0..EVIL.len()).flat_map(|evil| requests.iter().map(move |request| (evil, request.clone()))).collect();
         let outputs = together(

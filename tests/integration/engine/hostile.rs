@@ -177,7 +177,8 @@ fn forged_states_do_not_end_the_engine() {
         let slow = builder(target, 1).probe(Probe::Off).drafter(|| Slow(Duration::from_millis(2))).build().unwrap();
         let mut others = vec![builder(target, 2).probe(Probe::Off).build().unwrap()];
         if target == "target" {
-            let with = builder(target, 2).draft(&draft).speculation(SpecConfig::new([Method::DraftSimple]).fixed_length(4));
+            let with =
+                builder(target, 2).draft(&draft).speculation(SpecConfig::new([Method::DraftSimple]).fixed_length(4));
             others.push(with.build().unwrap());
         }
         let mut response = slow.generate(greedy("The quick brown fox", 200)).unwrap();
@@ -391,7 +392,8 @@ fn drafts_without_an_end() {
                 Err(error) => assert!(matches!(error, Error::Setting { .. } | Error::Incompatible(_)), "{error}"),
             }
         }
-        let degraded = builder("target", 2).speculation(SpecConfig::new([Method::NgramMod]).fixed_length(12).draft_max(longest));
+        let degraded =
+            builder("target", 2).speculation(SpecConfig::new([Method::NgramMod]).fixed_length(12).draft_max(longest));
         match degraded.degrade(true).drafter(|| Liar(0)).build() {
             Ok(engine) => still_serves(&engine),
             Err(error) => assert!(matches!(error, Error::Setting { .. } | Error::Incompatible(_)), "{error}"),
@@ -428,12 +430,13 @@ impl Drafter for Same {
 
 #[test]
 fn a_drafter_that_breaks_stands_in_nobodys_way() {
-    let engine = builder("target", 1).drafter(|| Breaks).drafter(|| Same).build().unwrap();
+    let fixed = || SpecConfig::off().fixed_length(12);
+    let engine = builder("target", 1).drafter(|| Breaks).drafter(|| Same).speculation(fixed()).build().unwrap();
     let output = alone(&engine, greedy("abc", 30));
     assert_eq!(ids(&output), oracle(&Llama::target(1), engine.model(), "abc", 30));
     let asked: Vec<_> = output.stats.per_source().map(|(source, drafted, _)| (source, drafted > 0)).collect();
     assert_eq!(asked, [(Source::Own(1), true)]);
-    let engine = builder("target", 1).drafter(|| Breaks).build().unwrap();
+    let engine = builder("target", 1).drafter(|| Breaks).speculation(fixed()).build().unwrap();
     assert_eq!(alone(&engine, greedy("abc", 30)).tokens, output.tokens);
 }
 

@@ -109,13 +109,14 @@ fn engines(model: &Model) -> Vec<(&'static str, Engine)> {
         let made = Arc::new(AtomicU64::new(0));
         move || Drawing { rng: Rng::new(made.fetch_add(1, Ordering::Relaxed), "draws", 0), last: Token::new(0) }
     };
+    let fixed = || SpecConfig::off().fixed_length(12);
     let simple = |probabilistic| {
         let settings = DraftModelSettings { max: 2, probabilistic, ..Default::default() };
         SpecConfig::new([Method::DraftSimple]).fixed_length(4).draft_model(settings)
     };
     vec![
-        ("a drawing drafter that is trusted", base().drawing_drafter(drawing()).build().unwrap()),
-        ("a drawing drafter that is not", base().drafter(drawing()).build().unwrap()),
+        ("a drawing drafter that is trusted", base().drawing_drafter(drawing()).speculation(fixed()).build().unwrap()),
+        ("a drawing drafter that is not", base().drafter(drawing()).speculation(fixed()).build().unwrap()),
         ("a draft model that draws", base().draft(&draft).speculation(simple(true)).build().unwrap()),
         ("a draft model", base().draft(&draft).speculation(simple(false)).build().unwrap()),
     ]
@@ -176,6 +177,7 @@ fn another_temperature_and_lies_are_noticed() {
             (0..limit).for_each(|_| draft.push_drawn(Token::new(68), &from));
         }
     }
-    let lied_to = Engine::builder(&model).context(context(4)).drawing_drafter(|| Liar).build().unwrap();
+    let lied_to = Engine::builder(&model).context(context(4)).drawing_drafter(|| Liar);
+    let lied_to = lied_to.speculation(SpecConfig::off().fixed_length(12)).build().unwrap();
     assert!(chi_squared(&expected, &texts(&lied_to, &sampler, 100_000)).is_err());
 }

@@ -21,7 +21,7 @@ const OTHERS: &[Pair] = &[
     pair("qwen2", Some("draft-0.8"), SIMPLE, 50),
     pair("qwen3", Some("draft-0.8"), SIMPLE, 50),
     pair("qwen3moe", Some("draft-0.8"), SIMPLE, 50),
-    pair("target", None, &[Method::Lookup], 50),
+    pair("target", None, &[Method::Lookup], 0),
     pair("recall", None, &[Method::Lookup], 0),
     pair("gemma4", None, &[Method::Lookup], 0),
     pair("chained", None, &[Method::Lookup], 0),

@@ -86,7 +86,8 @@ impl Mind {
             [model.vocab().tokenize(prompt).unwrap(), output.tokens].concat()
         };
         let texts = Arc::new(prompts.iter().map(whole).collect());
-        let builder = Engine::builder(model).context(context(4)).speculation(SpecConfig::off().draft_max(16).fixed_length(16));
+        let builder =
+            Engine::builder(model).context(context(4)).speculation(SpecConfig::off().draft_max(16).fixed_length(16));
         let engine = builder.drafter(move || Scripted::new(&texts, RIGHT)).build().unwrap();
         Self { engine, plain }
     }

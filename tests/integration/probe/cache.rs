@@ -45,7 +45,10 @@ fn what_has_changed_is_tried() {
     for (name, builder) in [
         ("the first", opened(&target)),
         ("slots", opened(&target).slots(2)),
-        ("the methods", opened(&target).speculation(SpecConfig::new([Method::NgramMod, Method::DraftSimple]).fixed_length(4))),
+        (
+            "the methods",
+            opened(&target).speculation(SpecConfig::new([Method::NgramMod, Method::DraftSimple]).fixed_length(4)),
+        ),
         ("a setting", opened(&target).speculation(SpecConfig::new([Method::DraftSimple]).fixed_length(4).draft_max(5))),
         ("the draft", opened(&target).draft(ModelFile::open(zoo::file("draft-0.95")).unwrap())),
     ] {
