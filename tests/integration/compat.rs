@@ -23,7 +23,7 @@ fn a_plain_draft_is_used_and_nothing_else_looks_up() {
     assert_eq!((config.requested(), config.effective()), (Requested::Auto, vec![Method::DraftSimple]));
     assert_eq!(config.reason(), Some("the draft is a language model"));
     let config = SpecConfig::auto(&target, None).unwrap();
-    assert_eq!(config.effective(), [Method::NgramMod]);
+    assert_eq!(config.effective(), [Method::Lookup]);
     assert_eq!(config.reason(), Some("no draft was given and the target has no MTP heads"));
 }
 
@@ -90,12 +90,12 @@ fn what_cannot_be_had_can_be_given_up() {
     let (target, draft) = (open("target"), open("draft-other-vocabulary"));
     let conditions = Conditions::default();
     let degraded = SpecConfig::auto_or_degrade(&target, Some(&draft), &conditions);
-    assert_eq!((degraded.requested(), degraded.effective()), (Requested::Auto, vec![Method::NgramMod]));
+    assert_eq!((degraded.requested(), degraded.effective()), (Requested::Auto, vec![Method::Lookup]));
     assert!(degraded.reason().unwrap().contains("vocab-text"), "{:?}", degraded.reason());
     let asked = SpecConfig::new([Method::DraftMtp]);
     let off = asked.or_degrade(&target, None, &conditions.clone().slots(0));
     assert_eq!((off.requested(), off.effective()), (Requested::Methods(vec![Method::DraftMtp]), vec![]));
-    assert_eq!(asked.or_degrade(&target, None, &conditions).effective(), [Method::NgramMod]);
+    assert_eq!(asked.or_degrade(&target, None, &conditions).effective(), [Method::Lookup]);
 }
 
 #[test]
@@ -256,11 +256,11 @@ fn the_targets_own_heads_are_used_where_they_work() {
     }
     assert_eq!(auto("hy-v3-mtp", &usual).draft_model.max, 3, "as many as there are heads");
     for name in ["qwen35", "qwen35-declared", "gemma4"] {
-        assert_eq!(auto(name, &usual).effective(), [Method::NgramMod], "{name}");
+        assert_eq!(auto(name, &usual).effective(), [Method::Lookup], "{name}");
     }
     let divided = Conditions::default().split_mode(SplitMode::Tensor);
     let config = auto("qwen35-mtp", &divided);
-    assert_eq!(config.effective(), [Method::NgramMod]);
+    assert_eq!(config.effective(), [Method::Lookup]);
     assert!(config.reason().unwrap().contains("split-hidden"), "{:?}", config.reason());
     assert_eq!(auto("qwen35-mtp", &divided.accept_risk(true)).effective(), [Method::DraftMtp]);
 }

@@ -37,7 +37,7 @@ fn files_that_are_no_model() {
 fn arguments_that_make_no_sense() {
     let target = file("chat");
     let all: [(&[&str], &str); 30] = [
-        (&["--spec", "ngram"], "unknown speculative method `ngram`; known: ngram-simple"),
+        (&["--spec", "ngram"], "unknown speculative method `ngram`; known: lookup"),
         (&["--spec", ""], "unknown speculative method"),
         (&["--spec", "none,ngram-mod"], "unknown speculative method `none`"),
         (&["-n", "0"], "--tokens"),

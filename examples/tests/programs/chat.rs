@@ -125,7 +125,7 @@ fn another_template_can_be_given() {
 fn colours_mark_what_was_guessed_and_right() {
     let draft = file("draft-0.8");
     let plain = chat(&["--draft", &draft], "hi\n").succeeded();
-    let coloured = chat(&["--draft", &draft, "--color", "always"], "hi\n").succeeded();
+    let coloured = chat(&["--draft", &draft, "--draft-length", "4", "--color", "always"], "hi\n").succeeded();
     assert!(coloured.stdout.contains("\u{1b}[32m"), "{coloured:?}");
     assert_eq!(console::strip_ansi_codes(&coloured.stdout), plain.stdout);
 }

@@ -27,8 +27,10 @@ fn every_method_gives_the_tokens_of_the_model() {
         let (known, target_file, draft_file) = (model(target), file(target), file(draft));
         let prompt = "Hello, world";
         let expected = continuation(&known, prompt, 300);
-        for methods in ["none", "ngram-simple", "ngram-map-k", "ngram-mod", "draft-simple", "ngram-mod,draft-simple"] {
-            let mut args = vec!["-p", prompt, "-n", "300", "--spec", methods];
+        for methods in
+            ["none", "lookup", "ngram-simple", "ngram-map-k", "ngram-mod", "draft-simple", "ngram-mod,draft-simple"]
+        {
+            let mut args = vec!["-p", prompt, "-n", "300", "--spec", methods, "--draft-length", "12"];
             if methods.contains("draft") {
                 args.extend(["--draft", &draft_file]);
             }
@@ -55,7 +57,7 @@ fn count(json: &Value, key: &str) -> u64 {
 
 #[test]
 fn the_object_has_these_keys_and_its_numbers_fit_together() {
-    let json = json(&file("target"), &["--draft", &file("draft-0.8"), "-p", "abc", "-n", "60"]);
+    let json = json(&file("target"), &["--draft", &file("draft-0.8"), "--draft-length", "4", "-p", "abc", "-n", "60"]);
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     let sorted = |mut keys: Vec<&'static str>| {
         keys.sort_unstable();
@@ -106,10 +108,10 @@ fn what_cannot_be_divided_is_null() {
 #[test]
 fn standard_output_is_the_text_and_one_line_follows_beside_it() {
     let known = model("target");
-    let run = generate(&file("target"), &["-p", "abc", "-n", "200"], "").succeeded();
+    let run = generate(&file("target"), &["-p", "abc", "-n", "200", "--draft-length", "12"], "").succeeded();
     assert_eq!(run.stdout, text(&known, &continuation(&known, "abc", 200)));
     assert_eq!(run.stderr.lines().count(), 1, "{run:?}");
-    for part in ["200 tokens, ", "tokens/s", "drafted tokens accepted (", " (ngram-mod); ", "ended: token limit"] {
+    for part in ["200 tokens, ", "tokens/s", "drafted tokens accepted (", " (lookup); ", "ended: token limit"] {
         assert!(run.stderr.contains(part), "{part:?}: {run:?}");
     }
 }
@@ -118,7 +120,7 @@ fn standard_output_is_the_text_and_one_line_follows_beside_it() {
 fn the_default_needs_no_choice() {
     let target = file("target");
     let effective = |args: &[&str]| json(&target, args)["speculation"]["effective"].clone();
-    assert_eq!(effective(&["-p", "a", "-n", "2"]), Value::from(vec!["ngram-mod"]));
+    assert_eq!(effective(&["-p", "a", "-n", "2"]), Value::from(vec!["lookup"]));
     assert_eq!(effective(&["-p", "a", "-n", "2", "--draft", &file("draft-0.5")]), Value::from(vec!["draft-simple"]));
 }
 
@@ -188,7 +190,7 @@ fn a_seed_makes_chance_repeat() {
 #[test]
 fn colours_mark_exactly_what_was_guessed_and_right() {
     let (target, draft, known) = (file("target"), file("draft-0.8"), model("target"));
-    let args = ["-p", "abc", "-n", "80", "--draft", &draft];
+    let args = ["-p", "abc", "-n", "80", "--draft", &draft, "--draft-length", "4"];
     let accepted = count(&json(&target, &args), "accepted");
     let run = generate(&target, &[&args[..], &["--color", "always"]].concat(), "").succeeded();
     assert_eq!(run.stdout.matches("\u{1b}[32m").count() as u64, accepted);
@@ -255,7 +257,8 @@ fn the_files_alone_decide_how_it_drafts() {
         ("mamba", Some("mamba-draft-0.8"), "draft-simple"),
     ] {
         let target = file(target);
-        let usual = ["--model", &target, "--threads", "1", "-p", "The sea", "-n", "60", "--json"];
+        let usual =
+            ["--model", &target, "--threads", "1", "-p", "The sea", "-n", "60", "--json", "--draft-length", "4"];
         let plain = run(GENERATE, usual.iter().chain(&["--spec", "none"]), "").succeeded().json();
         let draft = draft.map(file);
         let with = draft.iter().flat_map(|draft| ["--draft", draft]);

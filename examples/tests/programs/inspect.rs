@@ -50,7 +50,7 @@ fn what_works_is_found_without_a_method() {
         assert!(report["memory"]["total"].as_u64().unwrap() > 0);
     }
     let alone = report(&[&target]);
-    assert_eq!((&alone["effective"][0], &alone["draft"]), (&"ngram-mod".into(), &Value::Null));
+    assert_eq!((&alone["effective"][0], &alone["draft"]), (&"lookup".into(), &Value::Null));
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn the_report_for_people_has_verdict_values_and_cure() {
     assert!(!run.stdout.contains('\u{1b}'), "no colours in a pipe");
     let works = inspect(&[&file("target")]);
     assert_eq!(works.status.code(), Some(0));
-    assert!(works.stdout.contains("verdict  works with ngram-mod"), "{}", works.stdout);
+    assert!(works.stdout.contains("verdict  works with lookup"), "{}", works.stdout);
 }
 
 #[test]

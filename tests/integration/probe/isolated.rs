@@ -87,7 +87,7 @@ fn a_crash_leaves_the_lookup_methods() {
     let model = builder(&[Method::DraftSimple], "target", Some("draft-0.8"));
     for (builder, asked, left) in [
         (chain(), &[Method::NgramSimple, Method::DraftSimple][..], Method::NgramSimple),
-        (model, &[Method::DraftSimple][..], Method::NgramMod),
+        (model, &[Method::DraftSimple][..], Method::Lookup),
     ] {
         let engine = builder.isolation(isolation.clone()).degrade(true).build().unwrap();
         let speculation = engine.speculation();

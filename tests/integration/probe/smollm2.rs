@@ -15,7 +15,7 @@ fn path() -> PathBuf {
 fn engine(model: &Model, slots: u32, longest: u16, budget: u64) -> Engine {
     let context = ContextOptions::default().length_per_slot(768).slots(slots).threads(1);
     let table = NgramModSettings { max: longest, ..Default::default() };
-    let config = SpecConfig::new([Method::NgramMod]).fixed_length(12).ngram_mod(table).draft_max(longest.into());
+    let config = SpecConfig::new([Method::NgramMod]).ngram_mod(table).draft_max(longest.into());
     let builder = Engine::builder(model).context(context).speculation(config);
     builder.probe_budget(Duration::from_secs(budget)).build().unwrap()
 }

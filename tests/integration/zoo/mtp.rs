@@ -159,8 +159,8 @@ fn heads_are_chosen_where_they_fit() {
         ("qwen35", Some("qwen35-mtp"), &[Method::DraftMtp]),
         ("chained-mtp", None, &[Method::DraftMtp]),
         ("chained", Some("chained-mtp-heads"), &[Method::DraftMtp]),
-        ("qwen35", None, &[Method::NgramMod]),
-        ("qwen35-declared", None, &[Method::NgramMod]),
+        ("qwen35", None, &[Method::Lookup]),
+        ("qwen35-declared", None, &[Method::Lookup]),
         ("qwen35", Some("chained-mtp-heads"), &[]),
         ("chained", Some("qwen35-mtp-head"), &[]),
     ] {

@@ -4,7 +4,7 @@ use super::backend::Snapshot;
 use super::error::ApiError;
 use super::fields::{self, Fields};
 use llama_spec::engine::{Drafters, RequestDrafting};
-use llama_spec::spec::{Method, Speculation, Stats};
+use llama_spec::spec::{DraftLength, Method, Speculation, Stats};
 use serde_json::{Value, json};
 
 /// The longest draft that can be asked for, in tokens.
@@ -15,6 +15,7 @@ const MAX_DRAFT: i64 = 1024;
 pub(super) struct Wanted {
     mode: Mode,
     draft_max: Option<u32>,
+    length: Option<DraftLength>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,13 +36,13 @@ pub(super) struct Plan {
 }
 
 impl Wanted {
-    /// Takes the field: `"auto"`, `"off"`, names of methods in a text or a list, or an object with `mode`, `methods` and
-    /// `draft_max`. llama-server's `speculative.n_max` is as good as `draft_max`.
+    /// Takes the field: `"auto"`, `"off"`, names of methods in a text or a list, or an object with `mode`, `methods`, `draft_max`
+    /// and `draft_length`. llama-server's `speculative.n_max` is as good as `draft_max`.
     pub(super) fn take(fields: &mut Fields) -> Result<Self, ApiError> {
         let mut wanted = match fields.value("speculation") {
             None => Self::default(),
             Some(Value::Object(object)) => Self::object(Fields::new(object))?,
-            Some(value) => Self { mode: mode("speculation", value)?, draft_max: None },
+            Some(value) => Self { mode: mode("speculation", value)?, ..Self::default() },
         };
         let others = fields.take::<i64>("speculative.n_max")?;
         wanted.draft_max = wanted.draft_max.or(draft_max("speculative.n_max", others)?);
@@ -52,8 +53,9 @@ impl Wanted {
         let named = object.value("mode").map(|value| mode("speculation.mode", value)).transpose()?;
         let methods = object.value("methods").map(|value| mode("speculation.methods", value)).transpose()?;
         let longest = object.take("draft_max")?;
+        let length = object.value("draft_length").map(draft_length).transpose()?;
         if let Some(unknown) = object.left() {
-            let message = format!("`{unknown}` is none of `mode`, `methods` and `draft_max`");
+            let message = format!("`{unknown}` is none of `mode`, `methods`, `draft_max` and `draft_length`");
             return Err(ApiError::unsupported(format!("speculation.{unknown}"), message));
         }
         let mode = match (named, methods) {
@@ -62,7 +64,7 @@ impl Wanted {
             }
             (named, methods) => methods.or(named).unwrap_or_default(),
         };
-        Ok(Self { mode, draft_max: draft_max("speculation.draft_max", longest)? })
+        Ok(Self { mode, draft_max: draft_max("speculation.draft_max", longest)?, length })
     }
 
     /// What is to be asked of this engine. Methods that it was to have and has lost are left out, since the text is the same
@@ -73,6 +75,7 @@ impl Wanted {
     pub(super) fn plan(self, snapshot: &Snapshot) -> Result<Plan, ApiError> {
         let mut drafting = RequestDrafting::default();
         drafting.draft_max = self.draft_max;
+        drafting.length = self.length;
         let mut lost = Vec::new();
         drafting.drafters = match &self.mode {
             Mode::Auto => Drafters::Auto,
@@ -155,6 +158,19 @@ fn draft_max(param: &str, tokens: Option<i64>) -> Result<Option<u32>, ApiError> 
         None => Ok(None),
         Some(tokens) if (0..=MAX_DRAFT).contains(&tokens) => Ok(u32::try_from(tokens).ok()),
         Some(tokens) => Err(ApiError::invalid(param, format!("`{param}` is {tokens}; expected 0 to {MAX_DRAFT}"))),
+    }
+}
+
+fn draft_length(length: Value) -> Result<DraftLength, ApiError> {
+    let fixed =
+        || length.as_u64().filter(|tokens| *tokens <= MAX_DRAFT as u64).map(|tokens| DraftLength::Fixed(tokens as u32));
+    match length.as_str() {
+        Some("adaptive") => Ok(DraftLength::Adaptive),
+        _ => fixed().ok_or_else(|| {
+            let message =
+                format!("`speculation.draft_length` is neither \"adaptive\" nor a number from 0 to {MAX_DRAFT}");
+            ApiError::invalid("speculation.draft_length", message)
+        }),
     }
 }
 

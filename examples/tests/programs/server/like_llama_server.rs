@@ -7,7 +7,7 @@ use std::thread;
 
 fn drafted(slots: &str, context: &str) -> Server {
     let (target, draft) = (file("target"), file("draft-0.8"));
-    let args = ["--model", &target, "--draft", &draft, "--slots", slots, "--context", context];
+    let args = ["--model", &target, "--draft", &draft, "--draft-length", "4", "--slots", slots, "--context", context];
     let mut server = Server::spawn(server_of(&args));
     server.wait_for("ready: ");
     server

@@ -11,7 +11,9 @@ fn a_target_with_its_assistant_needs_no_more() {
     server.wait_for("ready: ");
     let status = server.get("/status", &[]).json();
     assert_eq!(status["speculation"]["effective"], json!(["draft-mtp"]), "{status}");
-    let body = json!({"prompt": "abc", "max_tokens": 60, "temperature": 0}).to_string();
+    // On a model this small drafts do not pay, so they are asked for.
+    let speculation = json!({"draft_length": 4});
+    let body = json!({"prompt": "abc", "max_tokens": 60, "temperature": 0, "speculation": speculation}).to_string();
     let answer = server.send("POST", "/v1/completions", &[], &body).json();
     assert_eq!(answer["speculation"]["effective"], json!(["draft-mtp"]), "{answer}");
     assert!(answer["speculation"]["accepted"].as_u64() > Some(10), "{answer}");

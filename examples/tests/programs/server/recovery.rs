@@ -17,7 +17,7 @@ const TOKENS: u32 = 600;
 fn drafted(args: &[&str]) -> Server {
     let (target, draft) = (file("recall"), file("recall-draft-0.8"));
     let mut all = vec!["--model", &target, "--draft", &draft, "--spec", "draft-simple", "--slots", "4"];
-    all.extend(["--context", "4096", "--verbose"]);
+    all.extend(["--draft-length", "4", "--context", "4096", "--verbose"]);
     all.extend(args);
     let mut server = Server::spawn(super::process::server_of(&all));
     server.wait_for("ready: ");
