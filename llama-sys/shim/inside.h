@@ -32,6 +32,19 @@ inline bool shares_memory(const llama_context * ctx) {
     return settings(ctx).ctx_type == LLAMA_CONTEXT_TYPE_MTP && settings(ctx).ctx_other != nullptr;
 }
 
+// The decoder of an EAGLE-3 draft reads a row beside each token, and its encoder rows alone.
+inline bool is_eagle3(const llama_context * ctx) {
+    return ctx->get_model().arch == LLM_ARCH_EAGLE3;
+}
+
+// The width of the row that this context reads beside each token when it decodes; 0: it reads tokens alone.
+inline size_t row_width(const llama_context * ctx) {
+    if (settings(ctx).ctx_type == LLAMA_CONTEXT_TYPE_MTP) {
+        return shape(ctx).n_embd_out();
+    }
+    return is_eagle3(ctx) ? shape(ctx).n_embd_inp() : 0;
+}
+
 inline bool has_sequence(const llama_context * ctx, llama_seq_id seq) {
     return seq >= 0 && (uint32_t) seq < llama_n_seq_max(ctx);
 }

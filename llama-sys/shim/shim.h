@@ -78,10 +78,16 @@ size_t      lsys_batch_size (const lsys_batch * batch);
 /* LSYS_INVALID when the token is outside the vocabulary, the sequence outside the context, the position negative, or the
  * batch already holds n_batch entries. Entries of one sequence must follow each other. */
 lsys_status lsys_batch_add  (lsys_batch * batch, llama_token token, llama_pos pos, llama_seq_id seq, bool output);
+/* The same for contexts that read a row of hidden states beside each token, which is copied: next-token heads, and the decoder
+ * of an EAGLE-3 draft. All entries of a batch are of one kind. */
+lsys_status lsys_batch_add_row(lsys_batch * batch, llama_token token, llama_pos pos, llama_seq_id seq, bool output, const float * row,
+                               size_t n_row);
+/* What the encoder of an EAGLE-3 draft reads of one token, the target's layers one after the other; at most n_ubatch entries. */
+lsys_status lsys_batch_add_features(lsys_batch * batch, const float * row, size_t n_row);
 
 /* Runs the batch through `ctx`, which must be the one it was made for. *code is the return value of llama_decode: 0 done,
  * 1 no room in the memory, 2 aborted, -1 invalid batch, below -1 fatal. LSYS_INVALID when there are more outputs than
- * n_outputs_max. Models with a memory decode, those without encode. */
+ * n_outputs_max. Models with a memory decode, those without encode, as do batches of features. */
 lsys_status lsys_decode(struct llama_context * ctx, lsys_batch * batch, int32_t * code);
 lsys_status lsys_encode(struct llama_context * ctx, lsys_batch * batch, int32_t * code);
 lsys_status lsys_synchronize(struct llama_context * ctx);
@@ -349,6 +355,8 @@ void lsys_spec_defaults(lsys_spec_params * params);
  * states that the drafters read. */
 lsys_status lsys_spec_new (const lsys_spec_params * params, lsys_spec ** out);
 void        lsys_spec_free(lsys_spec * spec);
+/* Whether lsys_spec_new() would find something that does not fit together, for drafting by other means. */
+lsys_status lsys_spec_check(const lsys_spec_params * params);
 /* The longest draft the initialised drafters can give. */
 int32_t     lsys_spec_n_max(const lsys_spec * spec);
 

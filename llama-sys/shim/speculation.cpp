@@ -161,6 +161,10 @@ void lsys_spec_defaults(lsys_spec_params * params) {
     });
 }
 
+lsys_status lsys_spec_check(const lsys_spec_params * params) {
+    return lsys::guard([&]() -> lsys_status { return params != nullptr ? lsys::check_drafters(*params) : lsys::refuse("there are no parameters"); });
+}
+
 lsys_status lsys_spec_new(const lsys_spec_params * params, lsys_spec ** out) {
     return lsys::guard([&]() -> lsys_status {
         if (params == nullptr || out == nullptr) {

@@ -2822,6 +2822,20 @@ unsafe extern "C" {
     ) -> lsys_status;
 }
 unsafe extern "C" {
+    pub fn lsys_batch_add_row(
+        batch: *mut lsys_batch,
+        token: llama_token,
+        pos: llama_pos,
+        seq: llama_seq_id,
+        output: bool,
+        row: *const f32,
+        n_row: usize,
+    ) -> lsys_status;
+}
+unsafe extern "C" {
+    pub fn lsys_batch_add_features(batch: *mut lsys_batch, row: *const f32, n_row: usize) -> lsys_status;
+}
+unsafe extern "C" {
     pub fn lsys_decode(ctx: *mut llama_context, batch: *mut lsys_batch, code: *mut i32) -> lsys_status;
 }
 unsafe extern "C" {
@@ -3231,6 +3245,9 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     pub fn lsys_spec_free(spec: *mut lsys_spec);
+}
+unsafe extern "C" {
+    pub fn lsys_spec_check(params: *const lsys_spec_params) -> lsys_status;
 }
 unsafe extern "C" {
     pub fn lsys_spec_n_max(spec: *const lsys_spec) -> i32;
