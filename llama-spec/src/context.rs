@@ -4,6 +4,7 @@ use crate::batch::Batch;
 use crate::error::{DecodeError, Error, Failure, Result};
 use crate::ffi::context::{EmbeddingsOf, Facts, RawContext};
 use crate::ffi::params;
+use crate::ffi::status::Failed;
 use crate::memory::{Memory, Rollback};
 use crate::model::Model;
 use crate::options::{FlashAttention, KvType, Pooling, RopeScaling};
@@ -247,19 +248,30 @@ impl Context {
     /// # Errors
     /// See [`DecodeError`] for each case and what the memory then holds.
     pub fn decode(&mut self, batch: &Batch) -> Result<(), DecodeError> {
+        let by_decoder = self.model().has_decoder();
+        self.run(batch.len(), |raw| raw.fill_batch(batch.entries()), by_decoder)
+    }
+
+    /// Fills the batch on the C side and runs it, by the decoder or by the encoder.
+    pub(crate) fn run(
+        &mut self,
+        entries: usize,
+        fill: impl FnOnce(&mut RawContext) -> Result<(), Failed>,
+        by_decoder: bool,
+    ) -> Result<(), DecodeError> {
         self.decoded = 0;
         if self.poisoned {
             return Err(DecodeError::Poisoned);
         }
-        let refused = |failed: crate::ffi::status::Failed| DecodeError::Refused { failure: failed.into() };
-        if batch.is_empty() {
+        let refused = |failed: Failed| DecodeError::Refused { failure: failed.into() };
+        if entries == 0 {
             return Err(DecodeError::Refused { failure: Failure::new("the batch is empty") });
         }
-        self.raw.fill_batch(batch.entries()).map_err(refused)?;
-        let code = if self.model().has_decoder() { self.raw.decode() } else { self.raw.encode() };
+        fill(&mut self.raw).map_err(refused)?;
+        let code = if by_decoder { self.raw.decode() } else { self.raw.encode() };
         match code {
-            Ok(0) => self.decoded = batch.len(),
-            Ok(1) => return Err(DecodeError::NoRoom { entries: batch.len() }),
+            Ok(0) => self.decoded = entries,
+            Ok(1) => return Err(DecodeError::NoRoom { entries }),
             Ok(2) => {
                 self.poisoned = true;
                 return Err(DecodeError::Aborted);
@@ -360,6 +372,11 @@ impl Context {
         }
         let expected = format!("0 to {}: the context has {} slots", self.facts.slots - 1, self.facts.slots);
         Err(Error::Setting { setting: "slot", value: slot.index().to_string(), expected })
+    }
+
+    /// Entries of the last batch; 0 when there are no results to read.
+    pub(crate) fn decoded(&self) -> usize {
+        self.decoded
     }
 
     pub(crate) fn require_results(&self) -> Result<()> {

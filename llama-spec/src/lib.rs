@@ -14,6 +14,7 @@ mod ffi;
 pub mod file;
 pub mod generate;
 mod gguf;
+mod hidden;
 pub mod isolate;
 pub mod lookup;
 pub mod memory;

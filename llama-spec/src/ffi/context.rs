@@ -103,6 +103,32 @@ impl RawContext {
         }
     }
 
+    /// As `fill_batch`, with a row of hidden states beside each token: `rows` has them one after the other, each `width` long.
+    pub(crate) fn fill_batch_with_rows(&mut self, entries: &[Entry], rows: &[f32], width: usize) -> Result<(), Failed> {
+        let batch = self.batch_ptr();
+        // SAFETY: as in `fill_batch`; the shim copies each row, which is given with its length, and checks that.
+        unsafe {
+            sys::lsys_batch_clear(batch);
+            entries.iter().enumerate().try_for_each(|(number, entry)| {
+                let (slot, position) = (entry.slot.index() as i32, i32::try_from(entry.position).unwrap_or(-1));
+                let row = rows.get(number * width..(number + 1) * width).unwrap_or_default();
+                let (token, data) = (entry.token.id(), row.as_ptr());
+                call(|| sys::lsys_batch_add_row(batch, token, position, slot, entry.output, data, row.len()))
+            })
+        }
+    }
+
+    /// Puts rows of features, each `width` long, in place of what was in the batch.
+    pub(crate) fn fill_features(&mut self, rows: &[f32], width: usize) -> Result<(), Failed> {
+        let batch = self.batch_ptr();
+        // SAFETY: as in `fill_batch_with_rows`.
+        unsafe {
+            sys::lsys_batch_clear(batch);
+            rows.chunks(width.max(1))
+                .try_for_each(|row| call(|| sys::lsys_batch_add_features(batch, row.as_ptr(), row.len())))
+        }
+    }
+
     /// Decodes what `fill_batch` put there; gives llama_decode's code.
     pub(crate) fn decode(&mut self) -> Result<i32, Failed> {
         let mut code = 0;
@@ -143,6 +169,49 @@ impl RawContext {
             })?;
             Ok(std::slice::from_raw_parts(row, length))
         }
+    }
+
+    /// The hidden states of an entry of the last batch, before the last norm.
+    pub(crate) fn hidden(&self, entry: usize) -> Result<&[f32], Failed> {
+        let (mut row, mut length) = (std::ptr::null(), 0);
+        let index = i32::try_from(entry).unwrap_or(i32::MAX);
+        // SAFETY: as in `embeddings`.
+        unsafe {
+            call(|| sys::lsys_embeddings_nextn(self.as_ptr(), index, &mut row, &mut length))?;
+            Ok(std::slice::from_raw_parts(row, length))
+        }
+    }
+
+    /// The input of a layer for the first `entries` entries of the last batch, one row after the other.
+    pub(crate) fn layer_input(&self, layer: u32, entries: usize) -> Result<&[f32], Failed> {
+        let mut rows = std::ptr::null();
+        let facts = self.facts();
+        let entries = entries.min(facts.batch as usize);
+        // SAFETY: the shim gives a buffer with a row of the model's width for each entry that a batch can have, which lives
+        // until the next decode; that needs `&mut self`, and the rows borrow `self`.
+        unsafe {
+            call(|| sys::lsys_layer_input(self.as_ptr(), layer, &mut rows))?;
+            Ok(std::slice::from_raw_parts(rows, entries * self.model.width() as usize))
+        }
+    }
+
+    /// Lets it give the hidden states of all entries, or of those with output only, from the next batch on.
+    pub(crate) fn give_hidden(&mut self, of_outputs: bool) -> Result<(), Failed> {
+        // SAFETY: the context is alive and not in use.
+        call(|| unsafe { sys::lsys_set_embeddings_nextn(self.as_ptr(), true, of_outputs) })
+    }
+
+    /// Lets it give the input of a layer, from the next batch on.
+    pub(crate) fn give_layer_input(&mut self, layer: u32) -> Result<(), Failed> {
+        // SAFETY: as in `give_hidden`; the shim checks the layer.
+        call(|| unsafe { sys::lsys_set_layer_input(self.as_ptr(), layer, true) })
+    }
+
+    /// The head for multi-token prediction that the next decodes run.
+    pub(crate) fn set_head(&mut self, head: u32) -> Result<(), Failed> {
+        let head = i32::try_from(head).unwrap_or(i32::MAX);
+        // SAFETY: as in `give_hidden`; the shim checks the head.
+        call(|| unsafe { sys::lsys_set_nextn_head(self.as_ptr(), head) })
     }
 
     pub(crate) fn set_threads(&mut self, threads: u32, batch_threads: u32) {
