@@ -19,6 +19,7 @@
 //! ```
 
 mod candidate;
+pub(crate) mod confidence;
 mod grammar;
 mod logprobs;
 mod options;
