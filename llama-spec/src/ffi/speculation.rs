@@ -1,10 +1,11 @@
-//! The drafters of llama.cpp, together with the contexts whose addresses they keep.
+//! The drafters of llama.cpp, together with the contexts whose addresses they keep, and what is asked of any drafter.
 
 use super::status::{Failed, c_string, call, take_text};
 use crate::batch::Batch;
 use crate::context::Context;
 use crate::error::{DecodeError, Failure};
 use crate::sample::Candidate;
+use crate::sample::confidence::Confidence;
 use crate::spec::{Method, Methods, SpecConfig};
 use crate::token::{Slot, Token};
 use llama_sys as sys;
@@ -16,9 +17,23 @@ use std::ptr::NonNull;
 struct Handle(NonNull<sys::lsys_spec>);
 
 impl Handle {
-    /// The caller keeps both contexts alive as long as the handle.
-    fn new(target: &Context, draft: Option<&Context>, config: &SpecConfig) -> Result<Self, Failed> {
-        let types: Vec<_> = config.methods.iter().copied().filter_map(Method::raw).collect();
+    /// Drafters for these methods. The caller keeps both contexts alive as long as the handle.
+    fn new(target: &Context, draft: Option<&Context>, config: &SpecConfig, methods: &[Method]) -> Result<Self, Failed> {
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: the caller stores the contexts beside the handle, so that they outlive it.
+        Self::with_params(target, draft, config, methods, |params| unsafe { sys::lsys_spec_new(params, &mut handle) })?;
+        Ok(Self(NonNull::new(handle).expect("shim.h: a handle is made when the status is LSYS_OK")))
+    }
+
+    /// Calls a function with the parameters of drafters for these methods.
+    fn with_params(
+        target: &Context,
+        draft: Option<&Context>,
+        config: &SpecConfig,
+        methods: &[Method],
+        function: impl FnOnce(&sys::lsys_spec_params) -> sys::lsys_status,
+    ) -> Result<(), Failed> {
+        let types: Vec<_> = methods.iter().copied().filter_map(Method::raw).collect();
         let limit = config.draft_max;
         let map = |settings: crate::spec::NgramMapSettings| sys::lsys_ngram_map_params {
             size_n: settings.lookup,
@@ -30,32 +45,28 @@ impl Handle {
         let (fixed, learned) = (fixed?, learned?);
         let pointer = |path: &Option<CString>| path.as_ref().map_or(std::ptr::null(), |path| path.as_ptr());
         let mut params = sys::lsys_spec_params::default();
-        let mut handle = std::ptr::null_mut();
-        // SAFETY: the parameters point to live arrays and contexts; the caller stores the contexts beside the
-        // handle, so that they outlive it.
-        unsafe {
-            sys::lsys_spec_defaults(&mut params);
-            params.types = types.as_ptr();
-            params.n_types = types.len();
-            params.ctx_target = target.raw().as_ptr();
-            params.ctx_draft = draft.map_or(std::ptr::null_mut(), |draft| draft.raw().as_ptr());
-            params.n_seq = target.slots();
-            params.draft_n_max = config.draft_model.max.min(limit) as i32;
-            params.draft_n_min = config.draft_model.min.min(limit) as i32;
-            params.draft_p_min = config.draft_model.probability_min;
-            params.draft_probabilistic = config.draft_model.probabilistic;
-            params.draft_backend_sampling = config.draft_model.sample_on_device;
-            params.ngram_cache_static = pointer(&fixed);
-            params.ngram_cache_dynamic = pointer(&learned);
-            params.ngram_mod_match = config.ngram_mod.lookup.into();
-            params.ngram_mod_min = config.ngram_mod.min.into();
-            params.ngram_mod_max = config.ngram_mod.max.into();
-            params.ngram_simple = map(config.ngram_simple);
-            params.ngram_map_k = map(config.ngram_map_k);
-            params.ngram_map_k4v = map(config.ngram_map_k4v);
-            call(|| sys::lsys_spec_new(&params, &mut handle))?;
-        }
-        Ok(Self(NonNull::new(handle).expect("shim.h: a handle is made when the status is LSYS_OK")))
+        // SAFETY: it writes constants.
+        unsafe { sys::lsys_spec_defaults(&mut params) };
+        params.types = types.as_ptr();
+        params.n_types = types.len();
+        params.ctx_target = target.raw().as_ptr();
+        params.ctx_draft = draft.map_or(std::ptr::null_mut(), |draft| draft.raw().as_ptr());
+        params.n_seq = target.slots();
+        params.draft_n_max = config.draft_model.max.min(limit) as i32;
+        params.draft_n_min = config.draft_model.min.min(limit) as i32;
+        params.draft_p_min = config.draft_model.probability_min;
+        params.draft_probabilistic = config.draft_model.probabilistic;
+        params.draft_backend_sampling = config.draft_model.sample_on_device;
+        params.ngram_cache_static = pointer(&fixed);
+        params.ngram_cache_dynamic = pointer(&learned);
+        params.ngram_mod_match = config.ngram_mod.lookup.into();
+        params.ngram_mod_min = config.ngram_mod.min.into();
+        params.ngram_mod_max = config.ngram_mod.max.into();
+        params.ngram_simple = map(config.ngram_simple);
+        params.ngram_map_k = map(config.ngram_map_k);
+        params.ngram_map_k4v = map(config.ngram_map_k4v);
+        // What the parameters point to lives until here.
+        call(|| function(&params))
     }
 }
 
@@ -69,6 +80,12 @@ impl Drop for Handle {
 
 // SAFETY: the handle has no ties to a thread, and RawSpeculation is not Sync.
 unsafe impl Send for Handle {}
+
+/// Whether the contexts fit all methods of a configuration, whoever drafts by them.
+pub(crate) fn check(target: &Context, draft: Option<&Context>, config: &SpecConfig) -> Result<(), Failed> {
+    // SAFETY: reads the parameters, which point to live contexts.
+    Handle::with_params(target, draft, config, &config.methods, |params| unsafe { sys::lsys_spec_check(params) })
+}
 
 /// One of the two contexts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,14 +132,17 @@ pub(crate) struct Drafted {
     pub(crate) tokens: Vec<Token>,
     /// For each token what it was drawn from, or empty when they were not asked for or the drafter has none.
     pub(crate) distributions: Vec<Vec<Candidate>>,
+    /// For each token how sure the draft was of it, or empty when the drafter cannot tell.
+    pub(crate) confidences: Vec<Confidence>,
     /// Who drafted, if somebody did.
     pub(crate) by: Option<Method>,
 }
 
 impl Drafted {
-    fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.tokens.clear();
         self.distributions.clear();
+        self.confidences.clear();
         self.by = None;
     }
 }
@@ -131,8 +151,10 @@ impl Drafted {
 /// memory of the target's.
 #[derive(Debug)]
 pub(crate) struct RawSpeculation {
-    /// Nothing when the target decodes alone; then there is no draft either.
+    /// Nothing when no drafter of llama.cpp is at work.
     handle: Option<Handle>,
+    /// The handle keeps the address of the draft's context.
+    draft_is_lent: bool,
     draft: Option<Context>,
     target: Context,
 }
@@ -140,21 +162,37 @@ pub(crate) struct RawSpeculation {
 impl RawSpeculation {
     /// A target that decodes alone.
     pub(crate) fn plain(target: Context) -> Self {
-        Self { handle: None, draft: None, target }
+        Self { handle: None, draft_is_lent: false, draft: None, target }
     }
 
-    pub(crate) fn new(target: Context, draft: Option<Context>, config: &SpecConfig) -> Result<Self, Failed> {
-        let handle = Some(Handle::new(&target, draft.as_ref(), config)?);
-        Ok(Self { handle, draft, target })
+    /// Drafters of llama.cpp for all methods of the configuration but those of `others`.
+    pub(crate) fn new(
+        target: Context,
+        draft: Option<Context>,
+        config: &SpecConfig,
+        others: Methods,
+    ) -> Result<Self, Failed> {
+        let mut made = Self { handle: None, draft_is_lent: false, draft, target };
+        made.renew(config, others)?;
+        Ok(made)
     }
 
     /// Drafters made anew, with these settings and nothing of what the others knew. Both memories must be empty. After an error
     /// there are none.
-    pub(crate) fn renew(&mut self, config: &SpecConfig) -> Result<(), Failed> {
-        if self.handle.take().is_some() {
-            self.handle = Some(Handle::new(&self.target, self.draft.as_ref(), config)?);
+    pub(crate) fn renew(&mut self, config: &SpecConfig, others: Methods) -> Result<(), Failed> {
+        self.handle = None;
+        let methods: Vec<_> = config.methods.iter().copied().filter(|method| !others.contains(*method)).collect();
+        if !methods.is_empty() {
+            self.draft_is_lent = methods.iter().any(|method| !method.is_lookup());
+            let draft = self.draft.as_ref().filter(|_| self.draft_is_lent);
+            self.handle = Some(Handle::new(&self.target, draft, config, &methods)?);
         }
         Ok(())
+    }
+
+    /// The contexts, for a drafter of ours. Without a draft when there is none, or when a drafter of llama.cpp works with it.
+    pub(crate) fn sides(&mut self) -> (&Context, Option<&mut Context>) {
+        (&self.target, self.draft.as_mut().filter(|_| !self.draft_is_lent))
     }
 
     pub(crate) fn is_plain(&self) -> bool {
@@ -175,7 +213,7 @@ impl RawSpeculation {
         self.target.decode(batch)
     }
 
-    /// Runs a call on the drafters; does nothing when there are none.
+    /// Runs a call on the drafters of llama.cpp; does nothing when there are none.
     fn with(&self, function: impl FnOnce(*mut sys::lsys_spec) -> sys::lsys_status) -> Result<(), Failed> {
         self.handle.as_ref().map_or(Ok(()), |handle| call(|| function(handle.0.as_ptr())))
     }

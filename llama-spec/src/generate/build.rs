@@ -44,6 +44,13 @@ impl GeneratorBuilder {
         self
     }
 
+    /// Lets models and heads draft in the loops of llama.cpp instead of ours: for the bench that compares them.
+    #[doc(hidden)]
+    pub fn llama_cpp_loops(mut self) -> Self {
+        self.setup.llama_cpp_loops = true;
+        self
+    }
+
     /// Makes the contexts and the drafters.
     ///
     /// # Errors

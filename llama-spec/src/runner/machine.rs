@@ -5,13 +5,14 @@
 
 use super::Restore;
 use super::fault::{Call, Faults};
+use super::stepwise::{Resumed, Sides, Steer, Stepwise};
 use crate::batch::Batch;
 use crate::context::Context;
 use crate::error::{DecodeError, Error, Failure, Result};
 use crate::ffi::speculation::{DraftRequest, Drafted, RawSpeculation, Side};
 use crate::memory::Rollback;
 use crate::sample::{Candidate, Sampler};
-use crate::spec::SpecConfig;
+use crate::spec::{Methods, SpecConfig};
 use crate::token::{Slot, Token};
 
 /// Where the memories of target and draft can be continued after their ends were cut off.
@@ -41,6 +42,10 @@ pub(super) struct TakeBack<'a> {
 #[derive(Debug)]
 pub(crate) struct Machine {
     raw: RawSpeculation,
+    /// Drafts by the model's method in a loop of ours; else the drafters of llama.cpp do.
+    stepwise: Option<Stepwise>,
+    /// What was decoded last, where a loop of ours follows it.
+    shown: Batch,
     rollback: Rollback,
     /// As of the draft's memory; `Partial` when there is none.
     draft_rollback: Rollback,
@@ -71,13 +76,21 @@ struct Checkpoints {
 impl Machine {
     /// A target that decodes alone.
     pub(super) fn plain(target: Context, rollback: Rollback) -> Self {
-        Self::new(RawSpeculation::plain(target), rollback, Rollback::Partial, Resume::Anywhere)
+        Self::new(RawSpeculation::plain(target), None, rollback, Rollback::Partial, Resume::Anywhere)
     }
 
-    pub(super) fn new(raw: RawSpeculation, rollback: Rollback, draft_rollback: Rollback, resume: Resume) -> Self {
+    pub(super) fn new(
+        raw: RawSpeculation,
+        stepwise: Option<Stepwise>,
+        rollback: Rollback,
+        draft_rollback: Rollback,
+        resume: Resume,
+    ) -> Self {
         let checkpoints = vec![Checkpoints::default(); raw.target().slots() as usize];
         Self {
             raw,
+            stepwise,
+            shown: Batch::default(),
             rollback,
             draft_rollback,
             resume,
@@ -92,9 +105,9 @@ impl Machine {
         self.raw.target()
     }
 
-    /// Whether nothing of llama.cpp drafts.
+    /// Whether no method drafts.
     pub(super) fn is_plain(&self) -> bool {
-        self.raw.is_plain()
+        self.raw.is_plain() && self.stepwise.is_none()
     }
 
     /// How tokens are taken out of the target's memory.
@@ -121,6 +134,9 @@ impl Machine {
         self.faults.decode(Call::Decode)?;
         self.raw.decode(batch)?;
         self.copies.target = false;
+        if self.stepwise.is_some() {
+            self.shown.clone_from(batch);
+        }
         Ok(())
     }
 
@@ -129,15 +145,30 @@ impl Machine {
         self.faults.decode(Call::Replay)?;
         self.raw.decode(&self.replay)?;
         self.copies.target = false;
+        if self.stepwise.is_some() {
+            self.shown.clone_from(&self.replay);
+        }
         Ok(())
     }
 
     /// Shows the drafters what was just decoded.
     pub(crate) fn follow(&mut self) -> Result<(), Failure> {
         self.faults.drafters(Call::Follow)?;
-        self.raw.follow()?;
+        self.show()?;
         self.copies.draft = false;
         self.faults.drafters(Call::Followed)
+    }
+
+    fn show(&mut self) -> Result<(), Failure> {
+        self.raw.follow()?;
+        self.by_steps(|stepwise, sides, shown| stepwise.follow(sides, shown)).unwrap_or(Ok(()))
+    }
+
+    /// Calls something of our own loop, if there is one.
+    fn by_steps<T>(&mut self, run: impl FnOnce(&mut Stepwise, &mut Sides<'_>, &Batch) -> T) -> Option<T> {
+        let Self { raw, stepwise: Some(stepwise), shown, .. } = self else { return None };
+        let (target, draft) = raw.sides();
+        Some(run(stepwise, &mut Sides { target, draft: draft? }, shown))
     }
 
     /// Gives the drafters the history of a slot, once the prompt is in the memories.
@@ -155,13 +186,23 @@ impl Machine {
     /// Tells the drafters how many tokens of the last draft were right.
     pub(super) fn accept(&mut self, slot: Slot, accepted: usize) -> Result<(), Failure> {
         self.faults.drafters(Call::Accept)?;
-        Ok(self.raw.accept(slot, accepted)?)
+        match self.stepwise.as_ref().map(|stepwise| stepwise.open(slot)) {
+            None => self.raw.accept(slot, accepted)?,
+            // Then it was the draft of a lookup, if it was one.
+            Some(0) if !self.raw.is_plain() => self.raw.accept(slot, accepted)?,
+            Some(open) if accepted > open => {
+                return Err(Failure::new(format!("{accepted} tokens cannot be accepted, {open} are open")));
+            }
+            Some(_) => self.raw.accept_foreign(slot, accepted)?,
+        }
+        self.by_steps(|stepwise, sides, _| stepwise.accept(sides, slot, accepted)).unwrap_or(Ok(()))
     }
 
     /// Tells the drafters how many tokens were right of a draft that none of them made, once they were shown it.
     pub(super) fn accept_foreign(&mut self, slot: Slot, accepted: usize) -> Result<(), Failure> {
         self.faults.drafters(Call::Accept)?;
-        Ok(self.raw.accept_foreign(slot, accepted)?)
+        self.raw.accept_foreign(slot, accepted)?;
+        self.by_steps(|stepwise, sides, _| stepwise.accept(sides, slot, accepted)).unwrap_or(Ok(()))
     }
 
     /// Drafts for several slots. The draft's memory is then as it was: what was guessed is computed again together with the
@@ -173,6 +214,17 @@ impl Machine {
         drafted: &mut [Drafted],
         in_step: impl Fn(Slot) -> bool,
     ) -> Result<(), Failure> {
+        self.draft_steered(requests, drafted, in_step, &mut |_, _, _| true)
+    }
+
+    /// The same, and `steer` ends the drafts of a method that [can be steered](Self::can_steer) early.
+    pub(crate) fn draft_steered(
+        &mut self,
+        requests: &[DraftRequest],
+        drafted: &mut [Drafted],
+        in_step: impl Fn(Slot) -> bool,
+        steer: &mut Steer<'_>,
+    ) -> Result<(), Failure> {
         self.faults.drafters(Call::Draft)?;
         let followed = || requests.iter().filter(|request| in_step(request.slot));
         if self.draft_rollback == Rollback::Checkpoint {
@@ -180,13 +232,33 @@ impl Machine {
                 self.save(Side::Draft, request.slot, request.position).map_err(words)?;
             }
         }
-        let made = self.raw.draft(requests, drafted);
+        let made = self.make_drafts(requests, drafted, steer);
         self.faults.drafters(Call::Drafted)?;
         let left = self.faults.leaves_out(Call::LeaveDrafted);
         for request in followed().filter(|_| !left) {
             self.draft_back_to(request.slot, request.position, request.position).map_err(words)?;
         }
-        Ok(made?)
+        made
+    }
+
+    /// The lookup methods are asked before a model.
+    fn make_drafts(
+        &mut self,
+        requests: &[DraftRequest],
+        drafted: &mut [Drafted],
+        steer: &mut Steer<'_>,
+    ) -> Result<(), Failure> {
+        let Some(stepwise) = &self.stepwise else { return Ok(self.raw.draft(requests, drafted)?) };
+        let model = Methods::of(&[stepwise.method()]);
+        let lookups = requests.iter().map(|request| {
+            let methods = request.methods.without(model);
+            // Without methods everybody is asked, and without tokens nobody.
+            let limit = if methods.is_empty() && !request.methods.is_empty() { 0 } else { request.limit };
+            DraftRequest { methods, limit, ..*request }
+        });
+        let lookups: Vec<DraftRequest> = lookups.collect();
+        self.raw.draft(&lookups, drafted)?;
+        self.by_steps(|stepwise, sides, _| stepwise.draft(sides, requests, drafted, steer)).unwrap_or(Ok(()))
     }
 
     /// To be called before a draft is decoded, the memories ending before `position`. `foreign` says that the draft was not made
@@ -241,7 +313,7 @@ impl Machine {
         if by_checkpoint {
             // The target has just computed the kept tokens again.
             self.faults.drafters(Call::Follow)?;
-            self.raw.follow()?;
+            self.show()?;
         }
         Ok(true)
     }
@@ -268,13 +340,27 @@ impl Machine {
     /// Empties a slot in both memories, and makes the drafters forget it.
     pub(super) fn clear_slot(&mut self, slot: Slot) -> Result<()> {
         self.faults.memory(Call::ClearSlot)?;
+        self.forget(slot);
         self.raw.clear_slot(slot)
+    }
+
+    /// Ends a pause: the draft's memory is shown what it missed, in as few batches as can be. After too long a pause it must be
+    /// emptied, and shown the text from its beginning. Does nothing without a pause.
+    pub(super) fn resume(&mut self, slot: Slot) -> Result<Resumed, Failure> {
+        self.by_steps(|stepwise, sides, _| stepwise.resume(sides, slot)).unwrap_or(Ok(Resumed::CaughtUp))
+    }
+
+    fn forget(&mut self, slot: Slot) {
+        if let Some(stepwise) = &mut self.stepwise {
+            stepwise.forget(slot);
+        }
     }
 
     /// Empties a slot in the draft's memory only, and makes the drafters forget it.
     pub(super) fn clear_draft(&mut self, slot: Slot) -> Result<(), Failure> {
         self.faults.drafters(Call::ClearDraft)?;
         self.raw.remove(Side::Draft, slot, 0).map_err(words)?;
+        self.forget(slot);
         Ok(self.raw.forget(slot)?)
     }
 
@@ -286,6 +372,7 @@ impl Machine {
         (0..self.raw.target().slots()).for_each(|slot| {
             // Nothing can be refused here but the slot, and there are so many.
             let _ = self.raw.forget(Slot::new(slot));
+            self.forget(Slot::new(slot));
         });
         Ok(())
     }
@@ -294,11 +381,25 @@ impl Machine {
     pub(super) fn copy(&mut self, from: Slot, to: Slot) -> Result<()> {
         self.clear_slot(to)?;
         self.faults.memory(Call::CopyMemory)?;
+        self.catch_up(from)?;
         self.copies = Copies { target: true, draft: true };
         self.raw.copy_memory(Side::Target, from, to)?;
         self.raw.copy_memory(Side::Draft, from, to)?;
         self.faults.memory(Call::CopyDrafters)?;
-        self.raw.copy(from, to).map_err(|failed| Error::Memory { reason: failed.failure.to_string() })
+        let memory = |failure: Failure| Error::Memory { reason: failure.to_string() };
+        if let Some(stepwise) = &mut self.stepwise {
+            stepwise.copy(from, to).map_err(memory)?;
+        }
+        self.raw.copy(from, to).map_err(|failed| memory(failed.failure))
+    }
+
+    /// Ends a pause of a slot, or is an error where it lasted too long: for what is done with the whole memory.
+    fn catch_up(&mut self, slot: Slot) -> Result<()> {
+        let memory = |reason: String| Error::Memory { reason };
+        match self.resume(slot).map_err(|failure| memory(failure.to_string()))? {
+            Resumed::CaughtUp => Ok(()),
+            Resumed::TooLate => Err(memory("the draft's memory did not follow for too long".into())),
+        }
     }
 
     /// What the memories of a slot hold, which are `tokens` tokens.
@@ -311,10 +412,14 @@ impl Machine {
             // What the slot should hold may not be there yet; it can be computed.
             return Ok(Restore { target: Vec::new(), draft: Vec::new(), drafter: Vec::new(), tokens: 0 });
         }
-        let with_draft = with_draft && !self.copies.draft;
+        let with_draft = with_draft && !self.copies.draft && self.catch_up(slot).is_ok();
         let target = self.raw.state(Side::Target, slot)?;
         let draft = if with_draft { self.raw.state(Side::Draft, slot)? } else { Vec::new() };
-        let drafter = if with_draft { self.raw.drafter_state(slot)? } else { Vec::new() };
+        let drafter = match &self.stepwise {
+            _ if !with_draft => Vec::new(),
+            Some(stepwise) => stepwise.state(slot).map_err(|failure| Error::State { reason: failure.to_string() })?,
+            None => self.raw.drafter_state(slot)?,
+        };
         Ok(Restore { target, draft, drafter, tokens })
     }
 
@@ -335,8 +440,10 @@ impl Machine {
             let reason = format!("the saved memory ends before position {end}, the text before {}", history.len());
             return Err(Error::State { reason });
         }
-        let with_draft = self.is_plain() || self.restore_draft(slot, saved).is_ok();
-        if !with_draft || !self.can_cut() || self.resume == Resume::Anywhere {
+        let restored = if self.is_plain() { Ok(false) } else { self.restore_draft(slot, saved, history.len()) };
+        // Whether all is known of hidden states that the drafter reads.
+        let (with_draft, whole) = (restored.is_ok(), restored.unwrap_or(false));
+        if whole || !with_draft || !self.can_cut() || self.resume == Resume::Anywhere {
             return Ok((history.len(), with_draft));
         }
         // What the drafter noted of hidden states is made again.
@@ -344,13 +451,19 @@ impl Machine {
         Ok((left, true))
     }
 
-    fn restore_draft(&mut self, slot: Slot, saved: &Restore) -> Result<()> {
+    fn restore_draft(&mut self, slot: Slot, saved: &Restore, tokens: usize) -> Result<bool> {
         self.faults.state(Call::RestoreDraft)?;
         if self.copies.draft {
             return Err(Error::State { reason: "slots of the draft are still to be copied".into() });
         }
         self.raw.set_state(Side::Draft, slot, &saved.draft)?;
-        self.raw.set_drafter_state(slot, &saved.drafter)
+        match &mut self.stepwise {
+            Some(stepwise) => {
+                let set = stepwise.set_state(slot, &saved.drafter, tokens);
+                set.map_err(|failure| Error::State { reason: failure.to_string() })
+            }
+            None => self.raw.set_drafter_state(slot, &saved.drafter).map(|()| false),
+        }
     }
 
     /// Whether a part of a slot can be kept when its end is cut off.
@@ -364,7 +477,7 @@ impl Machine {
     /// # Errors
     /// After one, what the slot holds is unknown. [`Error::Decode`] when that is so for all of them.
     pub(super) fn cut(&mut self, slot: Slot, history: &[Token], common: usize) -> Result<usize> {
-        if common >= 2 && self.can_cut() {
+        if common >= 2 && self.can_cut() && self.catch_up(slot).is_ok() {
             match self.try_cut(slot, history, common) {
                 Ok(left) => return Ok(left),
                 Err(Error::Decode(error)) if breaks_off(&error) => return Err(error.into()),
@@ -388,8 +501,10 @@ impl Machine {
             self.replay.push_prompt(&history[target_end..common], target_end as u32, slot);
             self.decode_again()?;
             self.faults.memory(Call::Seed)?;
-            let seeded = self.raw.seed(slot, 0);
-            seeded.map_err(|failed| Error::State { reason: failed.failure.to_string() })?;
+            let state = |failure: Failure| Error::State { reason: failure.to_string() };
+            self.raw.seed(slot, 0).map_err(|failed| state(failed.failure))?;
+            let seeded = self.by_steps(|stepwise, sides, _| stepwise.seed(sides.target, slot, 0, target_end as u32));
+            seeded.unwrap_or(Ok(())).map_err(state)?;
         }
         Ok(left)
     }
@@ -411,6 +526,9 @@ impl Machine {
     pub(super) fn in_step(&mut self, slot: Slot) -> Result<(), Failure> {
         let ends = self.end(Side::Target, slot).ok().zip(self.end(Side::Draft, slot).ok());
         let Some((target, draft)) = ends else { return Ok(()) };
+        let missed = self.stepwise.as_ref().map_or(Some(0), |stepwise| stepwise.missed(slot));
+        // After too long a pause it is known to be out of step.
+        let Some(target) = missed.map(|missed| target.saturating_sub(missed)) else { return Ok(()) };
         let expected = match self.resume {
             Resume::Earlier => target.saturating_sub(1),
             Resume::Anywhere | Resume::Seeded => target,
@@ -431,7 +549,11 @@ impl Machine {
 
     fn remove(&mut self, side: Side, slot: Slot, from: u32) -> Result<()> {
         self.faults.memory(if side == Side::Target { Call::RemoveTarget } else { Call::RemoveDraft })?;
-        self.raw.remove(side, slot, from)
+        self.raw.remove(side, slot, from)?;
+        if let Some(stepwise) = self.stepwise.as_mut().filter(|_| side == Side::Draft) {
+            stepwise.cut(slot, from);
+        }
+        Ok(())
     }
 
     /// Notes what a memory holds before `position`; an empty one has no state to save.
@@ -453,6 +575,34 @@ impl Machine {
     }
 }
 
+/// Drafting that can be steered and interrupted.
+#[cfg_attr(not(test), expect(dead_code, reason = "for whoever controls the drafters"))]
+impl Machine {
+    /// Whether the drafts of the model's method can be ended after any token.
+    pub(super) fn can_steer(&self) -> bool {
+        self.stepwise.is_some()
+    }
+
+    /// Whether the model's method can be paused. What goes back to checkpoints cannot.
+    pub(super) fn can_pause(&self) -> bool {
+        self.stepwise.is_some() && self.draft_rollback != Rollback::Checkpoint
+    }
+
+    /// From now on the draft's memory is not shown what the target decodes in a slot. What it misses is kept, up to 1024 tokens.
+    /// The slot gets no drafts by the model's method until [`resume`](Self::resume).
+    pub(super) fn pause(&mut self, slot: Slot) -> Result<(), Failure> {
+        match self.stepwise.as_mut().filter(|_| self.draft_rollback != Rollback::Checkpoint) {
+            Some(stepwise) => stepwise.pause(slot),
+            None => Err(Failure::new("the drafter cannot be paused")),
+        }
+    }
+
+    /// Batches that the draft's context decoded so far, where the loop is ours.
+    pub(super) fn draft_decodes(&self) -> u64 {
+        self.stepwise.as_ref().map_or(0, Stepwise::decodes)
+    }
+}
+
 /// Whether the target decodes nothing more before all memories are emptied.
 pub(super) fn breaks_off(error: &DecodeError) -> bool {
     matches!(error, DecodeError::Aborted | DecodeError::Fatal { .. } | DecodeError::Poisoned)
@@ -464,7 +614,17 @@ impl Machine {
     pub(super) fn renew(&mut self, config: &SpecConfig) -> Result<()> {
         self.raw.clear()?;
         self.checkpoints.iter_mut().for_each(|checkpoints| *checkpoints = Checkpoints::default());
-        let renewed = self.raw.renew(config);
+        if self.is_plain() {
+            return Ok(());
+        }
+        let others = match &mut self.stepwise {
+            Some(stepwise) => {
+                stepwise.renew(config);
+                Methods::of(&[stepwise.method()])
+            }
+            None => Methods::NONE,
+        };
+        let renewed = self.raw.renew(config, others);
         renewed.map_err(|failed| Error::Speculation { method: config.names(), reason: failed.failure.to_string() })
     }
 

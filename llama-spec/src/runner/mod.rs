@@ -25,6 +25,7 @@ mod round;
 mod setup;
 mod share;
 mod state;
+mod stepwise;
 mod stop;
 #[cfg(test)]
 mod tests;

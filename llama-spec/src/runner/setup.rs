@@ -5,16 +5,18 @@ use super::clock::Clock;
 use super::fault::Faults;
 use super::machine::{Machine, Resume};
 use super::round::Buffers;
+use super::stepwise::Stepwise;
 use super::trouble::Trouble;
 use super::{Counts, Runner, Seat};
 use crate::compat::Conditions;
 use crate::context::{Context, ContextOptions, Role};
 use crate::error::{Error, Result};
-use crate::ffi::speculation::RawSpeculation;
+use crate::ffi::speculation::{RawSpeculation, check};
+use crate::ffi::status::Failed;
 use crate::file::Kind;
 use crate::memory::Rollback;
 use crate::model::Model;
-use crate::spec::{Factory, Method, SpecConfig, Stats};
+use crate::spec::{Factory, Method, Methods, SpecConfig, Stats};
 
 /// What a [`Runner`] is made of.
 #[derive(Clone, Debug)]
@@ -28,6 +30,8 @@ pub(crate) struct Setup {
     pub(crate) draft_context: Option<ContextOptions>,
     /// The user's drafters.
     pub(crate) own: Vec<Factory>,
+    /// Models draft in the loops of llama.cpp, even where there are loops of ours. For comparisons.
+    pub(crate) llama_cpp_loops: bool,
     pub(crate) faults: Faults,
     pub(crate) clock: Clock,
 }
@@ -41,6 +45,7 @@ impl Setup {
             context: ContextOptions::default(),
             draft_context: None,
             own: Vec::new(),
+            llama_cpp_loops: false,
             faults: Faults::default(),
             clock: Clock::default(),
         }
@@ -142,9 +147,17 @@ impl Setup {
             Some(Method::DraftEagle3) => Resume::Earlier,
             _ => Resume::Anywhere,
         };
-        let raw = RawSpeculation::new(target, draft, config);
-        let raw = raw.map_err(|failed| impossible(&failed.failure.to_string()))?;
-        Ok(Machine::new(raw, rollback, draft_rollback, resume))
+        let failed = |failed: Failed| impossible(&failed.failure.to_string());
+        check(&target, draft.as_ref(), config).map_err(failed)?;
+        let stepwise = match (method.filter(|method| Stepwise::knows(*method)), &mut draft) {
+            (Some(method), Some(draft)) if !self.llama_cpp_loops => {
+                Some(Stepwise::new(method, config, &mut target, draft).map_err(failed)?)
+            }
+            _ => None,
+        };
+        let others = stepwise.as_ref().map_or(Methods::NONE, |stepwise| Methods::of(&[stepwise.method()]));
+        let raw = RawSpeculation::new(target, draft, config, others).map_err(failed)?;
+        Ok(Machine::new(raw, stepwise, rollback, draft_rollback, resume))
     }
 
     /// The method that drafts with a model or with heads, or why it cannot.

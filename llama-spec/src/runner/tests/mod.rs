@@ -10,4 +10,5 @@ mod retry;
 mod side_by_side;
 mod soak;
 mod soak_client;
+mod stepwise;
 mod support;
