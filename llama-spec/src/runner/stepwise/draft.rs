@@ -52,6 +52,7 @@ impl Stepwise {
         courses.clear();
         let made = self.make(sides, &mut courses, requests, drafted, steer);
         self.courses = courses;
+        self.feed.clear();
         for (request, drafted) in requests.iter().zip(drafted.iter_mut()) {
             if drafted.by == Some(self.method) {
                 if made.is_err() || drafted.tokens.len() < self.settings.min as usize {

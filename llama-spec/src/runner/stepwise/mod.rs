@@ -145,6 +145,7 @@ impl Stepwise {
     pub(super) fn accept(&mut self, sides: &mut Sides<'_>, slot: Slot, accepted: usize) -> Result<(), Failure> {
         let width = self.width;
         let notes = self.notes_mut(slot)?;
+        notes.open = 0;
         notes.settle(accepted, width);
         if let (Reads::Layers(_), Some(pending)) = (&self.reads, &self.notes(slot)?.pending) {
             // The last token that stays was paired with one that was rejected.
@@ -229,6 +230,10 @@ impl Stepwise {
 
     /// How many tokens less than the target's memory the draft's holds of a slot; nothing when that is unknown.
     pub(super) fn missed(&self, slot: Slot) -> Option<usize> {
+        if self.heads == Heads::Shared {
+            // It is the same memory.
+            return Some(0);
+        }
         let notes = self.notes(slot).ok()?;
         (!matches!(notes.pause, Pause::TooLong)).then(|| notes.missed())
     }

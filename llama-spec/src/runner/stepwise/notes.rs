@@ -59,7 +59,6 @@ pub(super) struct Rows {
 impl Notes {
     /// The row of the last token that was accepted, of those of the last batch, is the one that waits.
     pub(super) fn settle(&mut self, accepted: usize, width: usize) {
-        self.open = 0;
         let rows = self.last.rows.len().checked_div(width).unwrap_or(0);
         if let Some(last) = rows.checked_sub(1) {
             let number = accepted.min(last);

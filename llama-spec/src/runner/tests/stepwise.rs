@@ -307,7 +307,6 @@ fn whatever_is_done_with_a_paused_slot_is_right() {
         bench.machine.pause(slot(0)).unwrap();
         let history = bench.texts[0][..bench.texts[0].len() - 1].to_vec();
         let left = bench.machine.cut(slot(0), &history, 10).unwrap();
-        bench.machine.in_step(slot(0)).unwrap();
         assert!(left <= 10, "{}", kind.name);
 
         bench.machine.pause(slot(0)).unwrap();
@@ -332,7 +331,6 @@ fn a_saved_slot_goes_on_as_it_would_have() {
         bench.machine.clear_slot(slot(0)).unwrap();
         let (tokens, with_draft) = bench.machine.restore_slot(slot(0), &saved, history).unwrap();
         assert_eq!((tokens, with_draft), (history.len(), true), "{}", kind.name);
-        bench.machine.in_step(slot(0)).unwrap();
         assert_eq!(bench.draft(&[0], go_on)[0].tokens, expected, "{}", kind.name);
         for bytes in [vec![1], vec![9; 100], saved.drafter.iter().copied().skip(1).collect()] {
             bench.machine.clear_slot(slot(0)).unwrap();
