@@ -27,9 +27,11 @@ pub(super) struct Chooser {
 }
 
 impl Chooser {
-    /// For these methods and so many drafters of the user's; `longest` is the longest draft of any of them.
-    pub(super) fn new(config: &SpecConfig, own: usize, longest: usize) -> Self {
-        let spec = |kind, buckets| DrafterSpec { kind, longest, pausable: false, buckets };
+    /// For these methods and so many drafters of the user's; `longest` is the longest draft of any of them. A drafter with a
+    /// model or with heads may be `pausable`.
+    pub(super) fn new(config: &SpecConfig, own: usize, longest: usize, pausable: bool) -> Self {
+        let spec =
+            |kind, buckets| DrafterSpec { kind, longest, pausable: pausable && kind == DrafterKind::Stepwise, buckets };
         let free = |source| (source, spec(DrafterKind::Free, Vec::new()));
         let own = (0..own).map(|number| free(Source::Own(number as u8)));
         let grammar = (Source::Grammar, spec(DrafterKind::Free, vec![FORCED]));
@@ -63,6 +65,17 @@ impl Chooser {
     /// Where somebody stands in the controller's list.
     pub(super) fn index(&self, source: Source) -> Option<usize> {
         self.drafters.iter().position(|(known, _)| *known == source)
+    }
+
+    /// Whether the drafter that costs time does not follow the target at present.
+    pub(super) fn rests(&self) -> bool {
+        let mut follows = self.plan.follow.iter().zip(&self.drafters);
+        follows.any(|(follows, (_, spec))| spec.pausable && !follows)
+    }
+
+    /// Which of the texts of the round is in a slot.
+    pub(super) fn number(&self, slot: usize) -> Option<usize> {
+        self.sequences.iter().position(|sequence| sequence.slot == slot)
     }
 
     /// The drafter with this number.

@@ -208,6 +208,7 @@ impl Machine {
     /// Drafts for several slots. The draft's memory is then as it was: what was guessed is computed again together with the
     /// target's batch. After an error it may be out of step for all of these slots. Of a slot that is not `in_step` it is left
     /// alone, since there it is only looked up what may come.
+    #[cfg(test)]
     pub(crate) fn draft(
         &mut self,
         requests: &[DraftRequest],
@@ -526,7 +527,7 @@ impl Machine {
     pub(super) fn in_step(&mut self, slot: Slot) -> Result<(), Failure> {
         let ends = self.end(Side::Target, slot).ok().zip(self.end(Side::Draft, slot).ok());
         let Some((target, draft)) = ends else { return Ok(()) };
-        let missed = self.stepwise.as_ref().map_or(Some(0), |stepwise| stepwise.missed(slot));
+        let missed = self.missed(slot);
         // After too long a pause it is known to be out of step.
         let Some(target) = missed.map(|missed| target.saturating_sub(missed)) else { return Ok(()) };
         let expected = match self.resume {
@@ -576,7 +577,6 @@ impl Machine {
 }
 
 /// Drafting that can be steered and interrupted.
-#[cfg_attr(not(test), expect(dead_code, reason = "for whoever controls the drafters"))]
 impl Machine {
     /// Whether the drafts of the model's method can be ended after any token.
     pub(super) fn can_steer(&self) -> bool {
@@ -595,6 +595,11 @@ impl Machine {
             Some(stepwise) => stepwise.pause(slot),
             None => Err(Failure::new("the drafter cannot be paused")),
         }
+    }
+
+    /// Tokens of a slot that the draft's memory missed in a pause; nothing when it was too long.
+    pub(super) fn missed(&self, slot: Slot) -> Option<usize> {
+        self.stepwise.as_ref().map_or(Some(0), |stepwise| stepwise.missed(slot))
     }
 
     /// Batches that the draft's context decoded so far, where the loop is ours.

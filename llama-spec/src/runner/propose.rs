@@ -5,10 +5,13 @@ use super::chooser::Chooser;
 use super::offer::Offers;
 use super::round::Part;
 use super::share::share;
+use super::stepwise::Resumed;
+use super::trouble::Blame;
 use super::{DraftMemory, Job, Runner, Seat, slot};
 use crate::control::{DrafterTimes, Evidence, Guess, Sequence};
 use crate::ffi::speculation::{DraftRequest, Drafted};
 use crate::lookup::Proposed;
+use crate::sample::confidence::Confidence;
 use crate::spec::{DraftLength, Method, Methods, Source};
 use crate::token::Slot;
 use std::time::Instant;
@@ -26,18 +29,12 @@ impl Runner {
     pub(super) fn draft(&mut self, parts: &mut [Part]) {
         for part in parts.iter_mut() {
             part.limit = self.longest_draft(part);
-            part.adaptive = self.is_adaptive(part.index);
+            part.adaptive = is_adaptive(&self.slots[part.index]);
         }
         self.draft_fixed(parts);
         if parts.iter().any(|part| part.adaptive) {
             self.draft_adaptively(parts);
         }
-    }
-
-    /// Whether the controller decides about the drafts of a slot.
-    fn is_adaptive(&self, index: usize) -> bool {
-        let length = self.slots[index].job.as_ref().map(|job| job.drafting.length);
-        length == Some(DraftLength::Adaptive)
     }
 
     /// The longest draft that makes sense in a slot, the rows aside.
@@ -61,6 +58,8 @@ impl Runner {
         }
         let open = |part: &&mut Part| !part.adaptive && part.limit > 0 && part.offers.is_empty();
         parts.iter_mut().filter(open).for_each(|part| self.offer_at_once(part, true));
+        let fixed = parts.iter().filter(|part| !part.adaptive && part.limit > 0);
+        fixed.for_each(|part| self.wake(part.index));
         for kind in [Method::is_ngram as fn(Method) -> bool, |method| !method.is_lookup()] {
             self.ask(parts, kind, |_, part| if !part.adaptive && part.offers.is_empty() { part.limit } else { 0 });
         }
@@ -86,8 +85,10 @@ impl Runner {
             limit: if part.adaptive { part.limit } else { 0 },
         }));
         chooser.plan(rows, parts.iter().map(|part| &part.offers));
-        if let Some(drafter) = self.chooser.plan.drafter {
-            self.run_model(parts, drafter);
+        match self.chooser.plan.drafter {
+            Some(drafter) => self.run_model(parts, drafter),
+            None if self.chooser.rests() => parts.iter().for_each(|part| self.rest(part.index)),
+            None => {}
         }
         let picks = self.chooser.choose(parts.iter().map(|part| &part.offers));
         for (part, pick) in parts.iter_mut().zip(picks).filter(|(part, _)| part.adaptive) {
@@ -97,17 +98,21 @@ impl Runner {
         }
     }
 
-    /// Lets the drafter run that costs time, as far as was planned.
+    /// Lets the drafter run that costs time, as far as was planned and, where it can be steered, as the controller says.
     fn run_model(&mut self, parts: &mut [Part], drafter: usize) {
+        let missed: usize = parts.iter().map(|part| self.machine.missed(slot(part.index)).unwrap_or(0)).sum();
         let start = Instant::now();
+        parts.iter().for_each(|part| self.wake(part.index));
+        let catch_up = start.elapsed();
         let before: Vec<usize> = parts.iter().map(|part| part.offers.iter().count()).collect();
+        let (steers, decodes) = (self.machine.can_steer(), self.machine.draft_decodes());
+        let start = Instant::now();
         self.ask(
             parts,
             |method| !method.is_lookup(),
             |chooser, part| {
-                let planned = chooser.sequences.iter().position(|sequence| sequence.slot == part.index);
-                let planned = planned.and_then(|number| chooser.plan.drafts.get(number));
-                planned.map_or(0, |planned| planned.aim)
+                let planned = chooser.number(part.index).and_then(|number| chooser.plan.drafts.get(number));
+                planned.map_or(0, |planned| if steers { planned.limit } else { planned.aim })
             },
         );
         let source = self.chooser.source(drafter);
@@ -117,14 +122,37 @@ impl Runner {
         });
         let lengths: Vec<usize> = lengths.collect();
         let longest = lengths.iter().copied().max().unwrap_or(0);
-        let block = matches!(source, Some(Source::Drafted(Method::DraftDflash | Method::DraftDspark)));
-        self.chooser.costly = Some(DrafterTimes {
-            drafter,
-            sequences: lengths.len(),
-            steps: if block { longest.min(1) } else { longest },
-            draft: start.elapsed(),
-            ..DrafterTimes::default()
-        });
+        let steps = match source {
+            _ if steers => (self.machine.draft_decodes() - decodes) as usize,
+            Some(Source::Drafted(Method::DraftDflash | Method::DraftDspark)) => longest.min(1),
+            _ => longest,
+        };
+        let (draft, sequences) = (start.elapsed(), lengths.len());
+        self.chooser.costly =
+            Some(DrafterTimes { drafter, sequences, steps, draft, missed, catch_up, ..DrafterTimes::default() });
+    }
+
+    /// The draft's memory of a slot does not follow the target until it is woken.
+    pub(super) fn rest(&mut self, index: usize) {
+        if let Err(failure) = self.machine.pause(slot(index)) {
+            self.draft_failed(Blame::Model, &[index], "pausing", &failure);
+        }
+    }
+
+    /// Shows the draft's memory of a slot what it missed.
+    fn wake(&mut self, index: usize) {
+        match self.machine.resume(slot(index)) {
+            Ok(Resumed::CaughtUp) => {}
+            Ok(Resumed::TooLate) => {
+                // The target would have to compute all of it again, which costs more than drafts of this text would bring.
+                self.slots[index].draft_memory = DraftMemory::Behind;
+                let model = self.trouble.model();
+                if let Some(job) = &mut self.slots[index].job {
+                    job.drafting.methods = job.drafting.methods.without(model);
+                }
+            }
+            Err(failure) => self.draft_failed(Blame::Model, &[index], "catching up", &failure),
+        }
     }
 
     /// What costs next to nothing: drafters of the user's, what the grammar forces, and what was said before. With `first` nobody
@@ -188,9 +216,15 @@ impl Runner {
         drafted.resize_with(drafted.len().max(requests.len()), Drafted::default);
         let drafted_now = &mut drafted[..requests.len()];
         if !requests.is_empty() {
-            let Self { machine, slots, .. } = self;
+            let Self { machine, slots, chooser, .. } = self;
             let in_step = |slot: Slot| slots[slot.index() as usize].draft_memory == DraftMemory::InStep;
-            match machine.draft(&requests, drafted_now, in_step) {
+            let mut steer = |slot: Slot, count: usize, confidence: Confidence| {
+                let index = slot.index() as usize;
+                let number = chooser.number(index).filter(|_| is_adaptive(&slots[index]));
+                let evidence = Evidence::Probability(confidence.probability);
+                number.is_none_or(|number| chooser.controller.go_on(number, count.saturating_sub(1), evidence))
+            };
+            match machine.draft_steered(&requests, drafted_now, in_step, &mut steer) {
                 Ok(()) => self.take_offers(parts, &requests, drafted_now),
                 Err(failure) => {
                     let indexes: Vec<usize> = requests.iter().map(|request| request.slot.index() as usize).collect();
@@ -217,9 +251,17 @@ impl Runner {
                 offer.cut(request.limit as usize, |token| vocab.contains(token));
                 offer.draws = true;
                 offer.guess_blindly(drafter);
+                for (guess, confidence) in offer.guesses.iter_mut().zip(&drafted.confidences) {
+                    guess.evidence = Evidence::Probability(confidence.probability);
+                }
             });
         }
     }
+}
+
+/// Whether the controller decides about the drafts of a slot.
+pub(super) fn is_adaptive(seat: &Seat) -> bool {
+    seat.job.as_ref().is_some_and(|job| job.drafting.length == DraftLength::Adaptive)
 }
 
 fn request(part: &Part, limit: usize, job: &Job, methods: Methods, probabilistic: bool) -> DraftRequest {

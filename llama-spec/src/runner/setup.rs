@@ -67,10 +67,11 @@ impl Setup {
         tracing::info!(requested = %config.names(), own = self.own.len(), active, "speculation");
         let slots = machine.target().slots();
         let rows = machine.target().batch_size() as usize;
+        let chooser = Chooser::new(&config, self.own.len(), self.longest(&config) as usize, machine.can_pause());
         Ok(Runner {
             machine,
+            chooser,
             slots: (0..slots).map(|_| Seat::new(&config)).collect(),
-            chooser: Chooser::new(&config, self.own.len(), self.longest(&config) as usize),
             trouble: Trouble::new(&config, self.clock.clone()),
             outputs: self.longest(&config) + 1,
             config,

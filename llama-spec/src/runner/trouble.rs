@@ -1,6 +1,7 @@
 //! Drafters that fail: a round's draft is lost, then they are primed again, then they rest for a while. The text goes on.
 
 use super::clock::Clock;
+use super::propose::is_adaptive;
 use super::{Broken, DraftMemory, Job, Runner, slot};
 use crate::engine::health::Health;
 use crate::error::Failure;
@@ -35,6 +36,11 @@ impl Trouble {
 
     pub(super) fn clock(&self) -> &Clock {
         &self.clock
+    }
+
+    /// The method that drafts with a model or with heads.
+    pub(super) fn model(&self) -> Methods {
+        self.model
     }
 
     fn lookup(&self) -> Methods {
@@ -222,6 +228,12 @@ impl Runner {
                 self.slots[*index].draft_memory = DraftMemory::Behind;
             }
             return;
+        }
+        if self.chooser.rests() {
+            // Also those that have just begun.
+            let adaptive = |index: &&usize| is_adaptive(&self.slots[**index]);
+            let resting: Vec<usize> = indexes.iter().filter(adaptive).copied().collect();
+            resting.into_iter().for_each(|index| self.rest(index));
         }
         if let Err(failure) = self.empty_behind(indexes).and_then(|()| self.machine.follow()) {
             self.draft_failed(Blame::Model, indexes, "following the target", &failure);

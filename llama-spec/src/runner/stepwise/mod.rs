@@ -255,7 +255,7 @@ impl Stepwise {
 
     /// Says in saved bytes whose they are.
     fn tag(&self) -> u8 {
-        self.method.raw() as u8
+        self.method.raw().unwrap_or_default() as u8
     }
 
     /// A decode of the draft's context failed. If it broke down, its memory is emptied so that it can be used again: whoever
