@@ -181,7 +181,8 @@ impl RawSpeculation {
     /// there are none.
     pub(crate) fn renew(&mut self, config: &SpecConfig, others: Methods) -> Result<(), Failed> {
         self.handle = None;
-        let methods: Vec<_> = config.methods.iter().copied().filter(|method| !others.contains(*method)).collect();
+        let theirs = |method: &Method| method.raw().is_some() && !others.contains(*method);
+        let methods: Vec<_> = config.methods.iter().copied().filter(theirs).collect();
         if !methods.is_empty() {
             self.draft_is_lent = methods.iter().any(|method| !method.is_lookup());
             let draft = self.draft.as_ref().filter(|_| self.draft_is_lent);

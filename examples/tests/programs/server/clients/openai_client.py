@@ -165,13 +165,15 @@ def completions(client):
 
 def speculation(client):
     texts = set()
-    for wanted in ["off", "auto", {"draft_max": 2}]:
+    fixed = {"draft_max": 2, "draft_length": 2}
+    for wanted in ["off", "auto", fixed]:
         answer = client.chat.completions.create(
             model=MODEL, messages=SAY, max_tokens=60, temperature=0, extra_body={"speculation": wanted}
         )
         texts.add(answer.choices[0].message.content)
         drafted = answer.speculation["drafted"]
-        assert (drafted == 0) == (wanted == "off"), answer
+        # With a model this small drafts need not pay.
+        assert drafted == 0 if wanted == "off" else drafted > 0 or wanted == "auto", answer
     assert len(texts) == 1, texts
 
 
