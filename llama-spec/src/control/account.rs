@@ -72,15 +72,17 @@ pub(super) struct Purse {
 }
 
 /// The guard begins with so many plain rounds: enough for some bad luck with drafts that pay on the whole.
-const GUARD: f64 = 10.0;
+const GUARD: f64 = 13.0;
 /// It holds at most so many: an old gain is no licence to lose.
 const FULL: f64 = 40.0;
 /// So many must be there again to open.
-const OPEN: f64 = 1.0;
+const OPEN: f64 = 0.3;
 const TRIALS: f64 = 12.0;
 /// Of the bound: the rest is for what the estimates get wrong.
-const GUARD_SHARE: f64 = 0.45;
+const GUARD_SHARE: f64 = 0.3;
 const TRIAL_SHARE: f64 = 0.2;
+/// Of what is gained: who is far ahead may look for something still better.
+const GAIN_SHARE: f64 = 0.03;
 
 impl Purse {
     pub(super) fn new(bound: f64) -> Self {
@@ -99,7 +101,7 @@ impl Purse {
         self.plain += (time - lost).max(0.0);
         let income = self.bound * credible;
         self.guard = (self.guard + GUARD_SHARE * income - lost).min(FULL * round);
-        self.trials = (self.trials + TRIAL_SHARE * income).min(TRIALS * round);
+        self.trials = (self.trials + TRIAL_SHARE * income - GAIN_SHARE * lost).clamp(0.0, TRIALS * round);
         self.closed = self.guard < 0.0 || (self.closed && self.guard < OPEN * round);
     }
 
@@ -114,6 +116,11 @@ impl Purse {
             self.trials -= cost.max(0.0);
         }
         enough
+    }
+
+    /// Whether so much may be spent at once on what is expected to pay in the end.
+    pub(super) fn bears(&self, cost: f64) -> bool {
+        cost <= self.guard / 2.0
     }
 
     pub(super) fn account(&self, tokens: u64, drafters: Vec<DrafterAccount>) -> Account {

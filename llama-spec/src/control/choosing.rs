@@ -1,9 +1,9 @@
 //! When all drafts are there: which of them are verified, and how much of each.
 
 use super::chain::{Chain, Sequence};
-use super::controller::{Controller, Mode, bias};
+use super::controller::{Controller, Left, Mode, bias};
 use super::plan::{Choice, Pick};
-use super::planning::{fill, value};
+use super::planning::{LOOK, fill, value};
 
 impl Controller {
     /// Decides what is verified, all drafts being there: the free ones and what the plan had drafted. What was spent on
@@ -21,21 +21,28 @@ impl Controller {
         let Self { round, scratch, .. } = self;
         scratch.free.pass(spare, |division| round.table(count + division.drafted) + division.rejected * rollback);
         let price = round.price;
-        let mut drafted = scratch.free.best(price);
+        let (mut drafted, _) = scratch.free.best(price, 0);
         let worth = |drafted: usize| scratch.free.point(drafted).map_or(f64::NEG_INFINITY, |point| point.worth(price));
-        let begins = !self.drafting && self.round.drafter.is_none();
+        let begins = !self.drafting && round.drafter.is_none();
         if begins && worth(drafted) - worth(0) < self.settings.hysteresis * count as f64 {
             drafted = 0;
         }
+        if drafted == 0 && round.drafter.is_some() {
+            let (least, worth_least) = scratch.free.best(price, 1);
+            if worth_least + round.doubt > worth(0) {
+                drafted = least;
+            }
+        }
         let known = worth(drafted);
-        if self.round.mode == Mode::Look {
+        let looks = self.round.mode == Mode::Look || (self.round.drafter.is_none() && self.rounds.is_multiple_of(LOOK));
+        if looks && self.round.mode != (Mode::Plain) {
             let Self { round, scratch, .. } = self;
             scratch.free.pass(spare, |division| round.hoped(count + division.drafted) + division.rejected * rollback);
-            let hoped = scratch.free.best(price);
+            let (hoped, _) = scratch.free.best(price, 0);
             let seconds = |drafted: usize| round.table(count + drafted);
             let tokens = scratch.free.point(hoped).map_or(0.0, |point| point.tokens);
             let cost = (known - (tokens - price * seconds(hoped))) / price;
-            if hoped != drafted && self.purse.pay(cost) {
+            if hoped != drafted && self.purse.pay(cost - self.round.paid) {
                 drafted = hoped;
             }
         }
@@ -45,6 +52,23 @@ impl Controller {
             pick.chain = chain.filter(|_| pick.length > 0);
         }
         self.insist_on_the_try(sequences, chains, choice);
+        self.note_what_is_left(chains, choice);
+    }
+
+    /// Keeps what the costly drafter drafted in vain. That of another chain than the one that is verified stands alone.
+    fn note_what_is_left(&mut self, chains: &[Chain<'_>], choice: &Choice) {
+        let Some(drafter) = self.round.drafter else { return };
+        for (number, chain) in chains.iter().enumerate() {
+            let Some(pick) = choice.picks.get(chain.sequence) else { continue };
+            let verified = match pick.chain {
+                Some(picked) if picked == number => pick.length,
+                Some(_) => continue,
+                None => 0,
+            };
+            let left = chain.guesses.iter().enumerate().skip(verified).filter(|(_, guess)| guess.drafter == drafter);
+            let text = chain.sequence;
+            self.round.left.extend(left.map(|(place, guess)| Left { text, place, guess: *guess }));
+        }
     }
 
     fn fill_all(&mut self, sequences: &[Sequence], chains: &[Chain<'_>]) {

@@ -2,7 +2,7 @@
 
 use super::acceptance::{Acceptance, Bias};
 use super::account::{Account, Purse};
-use super::chain::{DrafterIndex, DrafterSpec, Evidence};
+use super::chain::{DrafterIndex, DrafterSpec, Evidence, Guess};
 use super::cost::{Clock, Costs};
 use super::pool::Pool;
 use super::usage::Usage;
@@ -35,7 +35,7 @@ pub struct Controller {
     pub(super) biases: Vec<Vec<Bias>>,
     pub(super) round: Round,
     /// How much faster than plain decoding it was of late.
-    pub(super) speed: f64,
+    pub(super) speed: Speed,
     /// The last round drafted.
     pub(super) drafting: bool,
     pub(super) rounds: u64,
@@ -58,6 +58,14 @@ pub(super) struct Round {
     pub(super) step: f64,
     /// Of each text.
     pub(super) texts: Vec<Text>,
+    /// What was paid already for looking at batches that are not well known, in seconds.
+    pub(super) paid: f64,
+    /// How many tokens more the costly drafter may well bring than it seems.
+    pub(super) doubt: f64,
+    /// Costly drafters are given the benefit of the doubt.
+    pub(super) lift: bool,
+    /// What the costly drafter drafted and nobody verifies.
+    pub(super) left: Vec<Left>,
     /// Seconds of a batch by its rows, with what follows it.
     pub(super) seconds: Vec<f64>,
     /// The same, as low as it may be.
@@ -72,6 +80,34 @@ pub(super) struct Text {
     pub(super) aim: usize,
     /// How probable it is that all it drafted so far is right.
     pub(super) survival: f64,
+}
+
+/// Seconds of plain decoding for a second, of late.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Speed {
+    plain: f64,
+    time: f64,
+}
+
+impl Speed {
+    /// What a round leaves of what was before.
+    const KEEP: f64 = 0.96;
+
+    pub(super) fn enter(&mut self, plain: f64, time: f64) {
+        (self.plain, self.time) = (self.plain * Self::KEEP + plain, self.time * Self::KEEP + time);
+    }
+
+    pub(super) fn get(&self) -> f64 {
+        if self.time > 0.0 { self.plain / self.time } else { 1.0 }
+    }
+}
+
+/// A drafted token that is not verified.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Left {
+    pub(super) text: usize,
+    pub(super) place: usize,
+    pub(super) guess: Guess,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,7 +148,7 @@ impl Controller {
             purse: Purse::new(settings.loss_bound),
             biases: Vec::new(),
             round: Round::default(),
-            speed: 1.0,
+            speed: Speed::default(),
             drafting: false,
             rounds: 0,
             since_plain: 0,
@@ -123,9 +159,10 @@ impl Controller {
 
     /// A text begins in a slot, with so many tokens that were not in the memory before.
     pub fn begin(&mut self, slot: usize, tokens: usize) {
-        self.seat(slot).fill(Bias::default());
-        for usage in self.usages.iter_mut().filter(|usage| usage.paused) {
-            usage.missed += tokens;
+        self.seat(slot);
+        for (bias, usage) in self.biases[slot].iter_mut().zip(&self.usages) {
+            *bias = Bias::default();
+            bias.missed = if usage.paused { tokens } else { 0 };
         }
     }
 

@@ -6,6 +6,10 @@ use serde::{Deserialize, Serialize};
 const NOISE: f64 = 0.15 * 0.15;
 /// Surprises beyond so many standard deviations are cut: single steps may take several times as long for no reason.
 const CLIP: f64 = 2.0;
+/// And beyond this whatever the deviation: else an outlier where nothing is known yet would be believed.
+const FARTHEST: f64 = 0.35;
+/// What a measurement that is not believed counts less.
+const ACCIDENT: f64 = 10.0;
 
 /// A belief about the logarithm of a factor of a time: a mean and a variance. A time is the product of several factors (the
 /// rows, the depth, the state of the machine), so its logarithm is a sum of effects.
@@ -17,11 +21,14 @@ pub(super) struct Effect {
     floor: f64,
     /// How often it was measured.
     pub(super) seen: u32,
+    /// The last measurement was beyond what is credible.
+    #[serde(default)]
+    odd: bool,
 }
 
 impl Effect {
     pub(super) const fn new(mean: f64, variance: f64, floor: f64) -> Self {
-        Self { mean, variance, floor, seen: 0 }
+        Self { mean, variance, floor, seen: 0, odd: false }
     }
 
     /// A belief about seconds.
@@ -52,10 +59,16 @@ impl Effect {
 pub(super) fn learn<const N: usize>(effects: [&mut Effect; N], seconds: f64) -> f64 {
     let expected: f64 = effects.iter().map(|effect| effect.mean).sum();
     let total = NOISE + effects.iter().map(|effect| effect.variance).sum::<f64>();
-    let reach = CLIP * total.sqrt();
-    let surprise = (seconds.max(1e-9).ln() - expected).clamp(-reach, reach);
+    let reach = (CLIP * total.sqrt()).min(FARTHEST);
+    let raw = seconds.max(1e-9).ln() - expected;
+    let surprise = raw.clamp(-reach, reach);
+    // One odd measurement is an accident and hardly counts; from the second on something has changed.
+    let odd = raw.abs() > reach;
+    let believed = !odd || effects.last().is_some_and(|effect| effect.odd);
+    let total = if believed { total } else { total * ACCIDENT };
     for effect in effects {
         effect.learn(surprise, total);
+        effect.odd = odd;
     }
     (expected + surprise).exp()
 }
@@ -76,8 +89,8 @@ mod tests {
     #[test]
     fn the_unsure_one_of_two_effects_learns() {
         let (mut sure, mut unsure) = (Effect::new(0.0, 0.001, 1e-4), Effect::new(0.0, 0.5, 1e-4));
-        learn([&mut sure, &mut unsure], 2.0);
-        assert!(sure.factor() < 1.02 && unsure.factor() > 1.8, "{sure:?} {unsure:?}");
+        learn([&mut sure, &mut unsure], 1.3);
+        assert!(sure.factor() < 1.01 && unsure.factor() > 1.2, "{sure:?} {unsure:?}");
     }
 
     #[test]

@@ -3,8 +3,6 @@
 use super::controller::{Controller, Mode};
 use super::plan::{DrafterTimes, Outcome, Verified};
 
-/// How fast the recent speed follows.
-const RECENT: f64 = 0.1;
 /// After so many rounds old times are looked at again.
 const AGE: u64 = 2048;
 
@@ -18,7 +16,7 @@ impl Controller {
         let drafted: usize = outcome.verified.iter().map(|verified| verified.guesses.len()).sum();
         let tokens = count + outcome.verified.iter().map(|verified| verified.accepted).sum::<usize>();
         self.learn_acceptance(outcome);
-        self.learn_usage(tokens as f64 / count as f64, tokens);
+        self.learn_usage(tokens as f64 / count as f64);
 
         let depth = outcome.sequences.iter().map(|sequence| sequence.depth).sum::<usize>() / count;
         let (drafters, decode) = self.learn_times(outcome, count + drafted, depth);
@@ -30,7 +28,7 @@ impl Controller {
         let whole: f64 = outcome.drafters.iter().map(seconds).sum();
         let time = whole + (outcome.verify + outcome.sample + outcome.rollback).as_secs_f64();
         self.purse.enter(time, credible, plain, round);
-        self.speed += RECENT * (plain / credible.max(1e-9) - self.speed);
+        self.speed.enter(plain, credible);
 
         self.drafting = drafted > 0;
         self.since_plain = if drafted == 0 { 0 } else { self.since_plain.saturating_add(1) };
@@ -68,11 +66,14 @@ impl Controller {
     fn learn_acceptance(&mut self, outcome: &Outcome<'_>) {
         self.scratch.used.clear();
         self.scratch.used.resize(self.specs.len(), false);
-        for (sequence, verified) in outcome.sequences.iter().zip(outcome.verified) {
+        for (text, (sequence, verified)) in outcome.sequences.iter().zip(outcome.verified).enumerate() {
             self.seat(sequence.slot);
             let Verified { guesses, accepted } = *verified;
             let biases = &mut self.biases[sequence.slot];
             for (drafter, bias) in biases.iter_mut().enumerate() {
+                if self.usages[drafter].paused {
+                    bias.missed += accepted + 1;
+                }
                 if !guesses.iter().any(|guess| guess.drafter == drafter) {
                     bias.rest(accepted + 1);
                 }
@@ -87,19 +88,25 @@ impl Controller {
                     self.models[guess.drafter].learn(bias, place, guess.evidence, right);
                 }
             }
+            if accepted == guesses.len() {
+                let mut reached = 1.0;
+                for (place, guess) in
+                    self.round.left.iter().filter(|left| left.text == text).map(|left| (left.place, left.guess))
+                {
+                    let Some(bias) = biases.get_mut(guess.drafter) else { continue };
+                    reached *= self.models[guess.drafter].unverified(bias, place, guess.evidence, reached);
+                }
+            }
         }
     }
 
-    fn learn_usage(&mut self, per_text: f64, tokens: usize) {
+    fn learn_usage(&mut self, per_text: f64) {
         for (drafter, usage) in self.usages.iter_mut().enumerate() {
             let tried = matches!(self.round.mode, Mode::Try { drafter: tried, .. } if tried == drafter);
             match (tried, self.scratch.used[drafter]) {
                 (true, _) => usage.tried(),
                 (false, true) => usage.used(),
                 (false, false) => usage.unused(per_text),
-            }
-            if usage.paused {
-                usage.missed += tokens;
             }
         }
     }

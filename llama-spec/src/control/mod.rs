@@ -28,8 +28,9 @@
 //!   uncertainty, learned by a Kalman filter (`effect`) that cuts outliers. `T` stays a staircase: it is made non-decreasing and
 //!   no smoother. Beyond what was measured it is linear, the worst case. [`Costs`] are kept for the next start.
 //! - **Acceptance** (`acceptance`). For model drafters a logistic curve in the probability or margin of the token; for lookup
-//!   counts by kind of evidence; for each text an offset that moves within tens of tokens. Only tokens up to the first wrong
-//!   one are learned from.
+//!   counts by kind of evidence; for each text an offset that comes to rest, and that cumulative sums (CUSUM) wake when the
+//!   text turns. Only tokens up to the first wrong one are learned from; what was drafted but not verified counts with its
+//!   probability, or else a drafter would seem to be as good as its best tokens.
 //!
 //! # How it decides
 //!
@@ -46,6 +47,7 @@
 //! - **Tries.** A drafter that is not used is tried after 16 tokens, then 32, 64 ... 1024 (`usage`), and batches that are not well
 //!   known now and then. Both are paid from a purse of their own. Drafters that rest don't follow; what they missed is part of
 //!   the price of taking them up again.
+//! - **Doubt.** As long as little was seen of a costly drafter, it is used if it would pay were it better by a standard error.
 //! - **Determinism.** There is no clock and no chance in here: the same observations give the same decisions. Decisions change
 //!   how fast a greedy text comes, never the text.
 //!

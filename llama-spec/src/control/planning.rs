@@ -1,5 +1,6 @@
 //! Before and while something is drafted: which drafter runs, for which texts, and how far.
 
+use super::acceptance::Bias;
 use super::chain::{Chain, DrafterIndex, DrafterKind, Evidence, Guess, Sequence};
 use super::controller::{Controller, Mode, Round, Text, bias};
 use super::plan::{Plan, PlannedDraft};
@@ -7,11 +8,14 @@ use super::pool::{Division, Pool};
 
 /// Survivals below this are not worth looking at.
 const HOPELESS: f64 = 0.02;
-/// After so many rounds with drafts one goes without, so that it stays known what plain decoding takes.
+/// After so many rounds with drafts one goes without, so that it stays known what plain decoding takes: everything is compared
+/// with that. As long as it is not well known this happens more often.
 const REFRESH: u32 = 256;
+const FIRST_REFRESH: u32 = 4;
 /// In one of so many rounds a batch that is not well known may be tried.
-const LOOK: u64 = 4;
-/// To catch up is paid for by so many rounds.
+pub(super) const LOOK: u64 = 4;
+/// To catch up is paid for by so many rounds at least, and else by as many as the drafter rested: it may well be of use for as
+/// long as it was of none.
 const RESUMED: f64 = 8.0;
 /// A try is this long at most, and hopes for so much.
 const TRY: usize = 4;
@@ -19,6 +23,18 @@ const HOPE: f64 = 0.85;
 /// How much of what a second is worth comes from the recent past, the rest from the round itself: alone, the round would
 /// take too little where a good draft stands in bad text, and the past would be late where the text turns.
 const PAST: f64 = 0.5;
+
+/// What is best to do.
+#[derive(Clone, Copy, Debug)]
+struct Best {
+    drafter: Option<DrafterIndex>,
+    /// Tokens to be verified, those of free drafters included.
+    drafted: usize,
+    price: f64,
+    worth: f64,
+    /// What the best costly drafter is worth.
+    costly: f64,
+}
 
 impl Controller {
     /// Decides what is drafted, before anything is. `rows` is the most the batch may have; `free` are the drafts that cost
@@ -29,8 +45,10 @@ impl Controller {
         plan.drafts.resize(sequences.len(), PlannedDraft::default());
         self.open_round(rows, sequences);
         if !sequences.is_empty() && !self.must_be_plain(sequences.len()) {
-            self.round.mode = if self.rounds.is_multiple_of(LOOK) { Mode::Look } else { Mode::Pay };
-            self.weigh(sequences, free);
+            if !self.purse.is_closed() {
+                self.weigh(sequences, free);
+            }
+            // Tries have money of their own.
             self.consider_a_try(sequences);
         }
         plan.drafter = self.round.drafter;
@@ -71,7 +89,7 @@ impl Controller {
             }
             gain += survival;
             let rows = others + 1 + drafted;
-            let extra = self.round.table(rows + more) - self.round.table(rows) + self.round.step * more as f64;
+            let extra = self.round.rows_time(rows + more) - self.round.rows_time(rows) + self.round.step * more as f64;
             if gain > self.round.price * extra {
                 return true;
             }
@@ -86,6 +104,8 @@ impl Controller {
         self.clock.at(depth);
         let Self { round, clock, usages, specs, .. } = self;
         (round.mode, round.drafter, round.rows) = (Mode::Plain, None, rows.max(count));
+        round.left.clear();
+        (round.paid, round.doubt, round.lift) = (0.0, 0.0, false);
         round.texts.clear();
         round.texts.extend(sequences.iter().map(|sequence| Text {
             slot: sequence.slot,
@@ -102,16 +122,51 @@ impl Controller {
             round.seconds.push(clock.verify(rows, false) + follow);
             round.hoped.push(clock.verify(rows, true) + follow);
         }
-        round.price = self.speed * count as f64 / round.table(count).max(1e-9);
+        round.price = self.speed.get() * count as f64 / round.table(count).max(1e-9);
     }
 
     fn must_be_plain(&self, count: usize) -> bool {
-        self.specs.is_empty() || self.purse.is_closed() || !self.clock.knows(count) || self.since_plain >= REFRESH
+        let refresh = match self.clock.seen(count) {
+            0 => 0,
+            seen => FIRST_REFRESH.saturating_mul(1 << seen.min(16)).min(REFRESH),
+        };
+        self.specs.is_empty() || !self.clock.knows(count) || self.since_plain >= refresh
+    }
+
+    /// Decides who drafts: by what is known, or, now and then and if that can be paid, by what batches may take at best.
+    fn weigh(&mut self, sequences: &[Sequence], free: &[Chain<'_>]) {
+        self.round.mode = Mode::Pay;
+        self.fill_free(sequences, free);
+        let usual = self.best_plan(sequences);
+        if usual.drafter.is_none() {
+            // In doubt it drafts: that is how it gets to know.
+            self.round.lift = true;
+            let best = self.best_plan(sequences);
+            self.round.lift = false;
+            if best.drafter.is_some() {
+                self.round.doubt = best.worth - usual.costly;
+                self.run(&best, sequences);
+                return;
+            }
+        }
+        if self.rounds.is_multiple_of(LOOK) && self.round.has_unknown() {
+            self.round.mode = Mode::Look;
+            let hopeful = self.best_plan(sequences);
+            self.round.price = usual.price;
+            let cost = (usual.worth - self.known_worth(&hopeful, sequences)) / usual.price;
+            if cost > 0.0 && self.purse.pay(cost) {
+                self.round.paid = cost;
+                self.run(&hopeful, sequences);
+                return;
+            }
+            self.round.mode = Mode::Pay;
+            self.best_plan(sequences);
+        }
+        self.run(&usual, sequences);
     }
 
     /// Compares plain decoding, the free drafts, and each costly drafter with the free drafts where those are better.
-    fn weigh(&mut self, sequences: &[Sequence], free: &[Chain<'_>]) {
-        self.fill_free(sequences, free);
+    fn best_plan(&mut self, sequences: &[Sequence]) -> Best {
         let spare = self.round.rows - sequences.len();
         let rollback = self.clock.rollback();
         let count = sequences.len();
@@ -123,36 +178,54 @@ impl Controller {
             if !self.specs[drafter].kind.costs() {
                 continue;
             }
+            self.round.price = self.price(count, fastest);
             let texts = self.fill_costly(drafter, sequences);
-            if texts == 0 {
+            if texts == 0 || !self.can_resume(drafter) {
                 continue;
             }
             self.pass_costly(drafter, texts, count);
             fastest = fastest.max(self.scratch.costly.fastest());
             self.round.price = self.price(count, fastest);
-            let price = self.round.price;
-            let best = self.scratch.costly.best(price);
-            let worth = self.scratch.costly.point(best).map_or(f64::NEG_INFINITY, |point| point.worth(price));
+            let (_, worth) = self.scratch.costly.best(self.round.price, 1);
             if winner.is_none_or(|(_, known)| worth > known) {
                 winner = Some((drafter, worth));
             }
         }
-        self.round.price = self.price(count, fastest);
-        let Some((drafter, _)) = winner else { return };
+        let price = self.price(count, fastest);
+        self.round.price = price;
+        let (_, without) = self.scratch.free.best(price, 0);
+        let mut best = Best { drafter: None, drafted: 0, price, worth: without, costly: f64::NEG_INFINITY };
+        let Some((drafter, _)) = winner else { return best };
         let texts = self.fill_costly(drafter, sequences);
         self.pass_costly(drafter, texts, count);
-        let (price, pool) = (self.round.price, &self.scratch.costly);
-        let worth =
-            |pool: &Pool, drafted: usize| pool.point(drafted).map_or(f64::NEG_INFINITY, |point| point.worth(price));
-        let (with, without) = (pool.best(price), self.scratch.free.best(price));
+        let (drafted, worth) = self.scratch.costly.best(price, 1);
         let threshold = if self.usages[drafter].is_in_use() { 0.0 } else { self.settings.hysteresis };
-        if worth(pool, with) > worth(&self.scratch.free, without) + threshold * count as f64 {
-            self.run(drafter, with, sequences);
+        best.costly = worth;
+        if worth > without + threshold * count as f64 {
+            best = Best { drafter: Some(drafter), drafted, price, worth, costly: worth };
         }
+        best
     }
 
-    /// A drafter runs, expected to have so many tokens verified, its and the free ones.
-    fn run(&mut self, drafter: DrafterIndex, drafted: usize, sequences: &[Sequence]) {
+    /// What a hopeful plan is worth by what is known. The pools are its own still.
+    fn known_worth(&mut self, plan: &Best, sequences: &[Sequence]) -> f64 {
+        let Some(drafter) = plan.drafter else { return f64::NEG_INFINITY };
+        let mode = std::mem::replace(&mut self.round.mode, Mode::Pay);
+        let texts = self.scratch.drafts.iter().filter(|drafts| **drafts).count();
+        self.pass_costly(drafter, texts, sequences.len());
+        self.round.mode = mode;
+        self.scratch.costly.point(plan.drafted).map_or(f64::NEG_INFINITY, |point| point.worth(self.round.price))
+    }
+
+    /// What a drafter missed may be too much to be caught up with.
+    fn can_resume(&self, drafter: DrafterIndex) -> bool {
+        let usage = &self.usages[drafter];
+        !usage.paused || self.purse.bears(self.clock.catch_up(drafter, self.round.missed(&self.biases, drafter)))
+    }
+
+    /// The drafter of a plan runs; the plan is the last one that was looked for.
+    fn run(&mut self, plan: &Best, sequences: &[Sequence]) {
+        let Best { drafter: Some(drafter), drafted, .. } = *plan else { return };
         let Self { round, scratch, specs, clock, .. } = self;
         scratch.lengths.clear();
         scratch.lengths.resize(sequences.len(), 0);
@@ -178,7 +251,7 @@ impl Controller {
     /// What a second is worth: what it brings in this round at best, and what it brought of late.
     fn price(&self, count: usize, fastest: f64) -> f64 {
         let plain = count as f64 / self.round.table(count).max(1e-9);
-        plain * self.speed.max(1.0).powf(PAST) * (fastest / plain).max(1.0).powf(1.0 - PAST)
+        plain * self.speed.get().max(1.0).powf(PAST) * (fastest / plain).max(1.0).powf(1.0 - PAST)
     }
 
     /// The free drafts of all texts, the better one where a text has several.
@@ -214,9 +287,10 @@ impl Controller {
             let free = scratch.free.of(index);
             let bias = bias(biases, sequence.slot, drafter);
             pool.begin(true);
+            let lift = if round.lift { models[drafter].doubt() } else { 0.0 };
             let mut survival = 1.0;
             for place in 0..spec.longest.min(sequence.limit).min(spare) {
-                survival *= models[drafter].blind(&bias, place);
+                survival *= models[drafter].lifted(&bias, place, lift);
                 if survival < HOPELESS {
                     break;
                 }
@@ -236,11 +310,11 @@ impl Controller {
     }
 
     fn pass_costly(&mut self, drafter: DrafterIndex, texts: usize, count: usize) {
-        let Self { round, scratch, clock, usages, specs, .. } = self;
+        let Self { round, scratch, clock, usages, specs, biases, .. } = self;
         let (step, rollback) = (clock.step(drafter, texts), clock.rollback());
-        let usage = &usages[drafter];
+        let (usage, missed) = (&usages[drafter], round.missed(biases, drafter));
         // A drafter that paused follows from now on, and pays for what it missed.
-        let resumed = if usage.paused { clock.catch_up(drafter, usage.missed) / RESUMED } else { 0.0 };
+        let resumed = if usage.paused { clock.catch_up(drafter, missed) / usage.rest().max(RESUMED) } else { 0.0 };
         let blocks = specs[drafter].kind == DrafterKind::Block;
         let spare = round.rows - count;
         scratch.costly.pass(spare, |division| {
@@ -279,9 +353,10 @@ impl Controller {
             gain += survival;
         }
         let usage = &self.usages[drafter];
-        let resumed = if usage.paused { self.clock.catch_up(drafter, usage.missed) } else { 0.0 };
-        let cost = extra(length) + resumed + self.clock.rollback() * (1.0 - survival) - gain / self.round.price;
-        if self.purse.pay(cost) {
+        let resumed =
+            if usage.paused { self.clock.catch_up(drafter, self.round.missed(&self.biases, drafter)) } else { 0.0 };
+        let cost = extra(length) + self.clock.rollback() * (1.0 - survival) - gain / self.round.price;
+        if self.purse.pay(cost + resumed) || (self.purse.bears(resumed) && self.purse.pay(cost)) {
             self.round.mode = Mode::Try { drafter, text, length };
             (self.round.drafter, self.round.step) = (Some(drafter), 0.0);
             self.round.texts.iter_mut().for_each(|text| (text.limit, text.aim) = (0, 0));
@@ -293,7 +368,12 @@ impl Controller {
         plan.follow.clear();
         for (index, (usage, spec)) in self.usages.iter_mut().zip(&self.specs).enumerate() {
             if plan.drafter == Some(index) {
-                (usage.paused, usage.missed) = (false, 0);
+                usage.resume();
+                for text in &self.round.texts {
+                    if let Some(bias) = self.biases.get_mut(text.slot).and_then(|biases| biases.get_mut(index)) {
+                        bias.missed = 0;
+                    }
+                }
             } else if spec.pausable && spec.kind.costs() && usage.may_rest() {
                 usage.paused = true;
             }
@@ -375,12 +455,25 @@ impl Round {
         self.read(&self.hoped, rows)
     }
 
+    /// Tokens of the texts that a drafter did not see.
+    fn missed(&self, biases: &[Vec<Bias>], drafter: DrafterIndex) -> usize {
+        self.texts.iter().map(|text| bias(biases, text.slot, drafter).missed).sum()
+    }
+
+    fn has_unknown(&self) -> bool {
+        self.seconds.iter().zip(&self.hoped).any(|(seconds, hoped)| hoped < seconds)
+    }
+
     fn read(&self, table: &[f64], rows: usize) -> f64 {
         table.get(rows).or(table.last()).copied().unwrap_or_default()
     }
 
     fn time(&self, count: usize, division: Division) -> f64 {
-        let rows = count + division.drafted;
+        self.rows_time(count + division.drafted)
+    }
+
+    /// As low as it may be while batches are tried.
+    fn rows_time(&self, rows: usize) -> f64 {
         if self.mode == Mode::Look { self.hoped(rows) } else { self.table(rows) }
     }
 }

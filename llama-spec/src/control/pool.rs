@@ -132,15 +132,15 @@ impl Pool {
         self.points.iter().map(|point| point.tokens / point.seconds.max(1e-9)).fold(0.0, f64::max)
     }
 
-    /// The best number of drafted rows, when a second is worth `price` tokens.
-    pub(super) fn best(&self, price: f64) -> usize {
-        let mut best = (0, f64::NEG_INFINITY);
-        for (drafted, point) in self.points.iter().enumerate() {
+    /// The best number of drafted rows, at least `least`, when a second is worth `price` tokens; and what that is worth.
+    pub(super) fn best(&self, price: f64, least: usize) -> (usize, f64) {
+        let mut best = (least, f64::NEG_INFINITY);
+        for (drafted, point) in self.points.iter().enumerate().skip(least) {
             if point.worth(price) > best.1 {
                 best = (drafted, point.worth(price));
             }
         }
-        best.0
+        best
     }
 
     /// How many rows each text gets of so many.

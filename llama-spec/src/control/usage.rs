@@ -8,8 +8,13 @@ const LONGEST: u64 = 1024;
 /// Rounds without use after which a drafter need not follow any more.
 const PATIENCE: u32 = 4;
 
+/// Tries that follow the one for which a drafter caught up.
+const BURST: u32 = 4;
+
 #[derive(Clone, Debug)]
 pub(super) struct Usage {
+    /// It is tried in so many more rounds, whatever came of the last one.
+    more: u32,
     /// Tokens of a text since it was last used or tried.
     idle: f64,
     wait: u64,
@@ -17,8 +22,6 @@ pub(super) struct Usage {
     rounds: u32,
     /// It does not follow.
     pub(super) paused: bool,
-    /// Tokens of all texts that it did not see.
-    pub(super) missed: usize,
     /// It is told how it would have done, and needs no tries.
     pub(super) shadowed: bool,
     drafted: u64,
@@ -27,20 +30,31 @@ pub(super) struct Usage {
 
 impl Default for Usage {
     fn default() -> Self {
-        Self { idle: 0.0, wait: FIRST, rounds: 0, paused: false, missed: 0, shadowed: false, drafted: 0, accepted: 0 }
+        Self { more: 0, idle: 0.0, wait: FIRST, rounds: 0, paused: false, shadowed: false, drafted: 0, accepted: 0 }
     }
 }
 
 impl Usage {
     /// Its tokens were verified in a round because that was expected to pay.
     pub(super) fn used(&mut self) {
-        (self.idle, self.wait, self.rounds) = (0.0, FIRST, 0);
+        (self.more, self.idle, self.wait, self.rounds) = (0, 0.0, FIRST, 0);
     }
 
     /// It was tried.
     pub(super) fn tried(&mut self) {
         (self.idle, self.rounds) = (0.0, 0);
-        self.wait = (self.wait * 2).min(LONGEST);
+        match self.more.checked_sub(1) {
+            Some(more) => self.more = more,
+            None => self.wait = (self.wait * 2).min(LONGEST),
+        }
+    }
+
+    /// It follows again. Since that was paid for, one try would be little.
+    pub(super) fn resume(&mut self) {
+        if self.paused {
+            self.more = BURST;
+        }
+        self.paused = false;
     }
 
     pub(super) fn unused(&mut self, tokens: f64) {
@@ -54,12 +68,17 @@ impl Usage {
     }
 
     pub(super) fn is_due(&self) -> bool {
-        !self.shadowed && self.idle >= self.wait as f64
+        !self.shadowed && (self.more > 0 || self.idle >= self.wait as f64)
     }
 
     /// It was of use in the last round.
     pub(super) fn is_in_use(&self) -> bool {
         self.rounds == 0
+    }
+
+    /// Rounds since it was of use.
+    pub(super) fn rest(&self) -> f64 {
+        f64::from(self.rounds)
     }
 
     pub(super) fn may_rest(&self) -> bool {

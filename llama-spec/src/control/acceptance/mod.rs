@@ -16,6 +16,10 @@ const FIRST: f64 = 0.7;
 /// A margin of so much is an even bet.
 const EVEN_MARGIN: f64 = 0.6;
 const CERTAIN: f64 = 20.0;
+/// What the prior of a kind of guesses counts for, that of the first place, and what a place before counts for the next one.
+const BUCKET_PRIOR: f64 = 4.0;
+const FIRST_PRIOR: f64 = 4.0;
+const PLACE_PRIOR: f64 = 12.0;
 
 /// Of one drafter, over all texts.
 #[derive(Clone, Debug)]
@@ -34,6 +38,8 @@ pub(super) struct Bias {
     told: Offset,
     /// When only the place is.
     blind: Offset,
+    /// Tokens of the text that the drafter did not see while it rested.
+    pub(super) missed: usize,
 }
 
 impl Bias {
@@ -47,9 +53,9 @@ impl Bias {
 impl Acceptance {
     pub(super) fn new(spec: &DrafterSpec) -> Self {
         Self {
-            buckets: spec.buckets.iter().map(|prior| Counts::new(f64::from(*prior))).collect(),
+            buckets: spec.buckets.iter().map(|prior| Counts::new(f64::from(*prior), BUCKET_PRIOR)).collect(),
             priors: spec.buckets.clone(),
-            places: [Counts::new(FIRST); PLACES],
+            places: std::array::from_fn(|place| Counts::new(FIRST, if place == 0 { FIRST_PRIOR } else { PLACE_PRIOR })),
             curve: Logistic::default(),
         }
     }
@@ -65,7 +71,17 @@ impl Acceptance {
 
     /// The same before the token is drafted.
     pub(super) fn blind(&self, bias: &Bias, place: usize) -> f64 {
-        sigmoid(self.places[place.min(PLACES - 1)].log_odds + bias.blind.value)
+        self.lifted(bias, place, 0.0)
+    }
+
+    /// The same if all log-odds were higher by so much.
+    pub(super) fn lifted(&self, bias: &Bias, place: usize, lift: f64) -> f64 {
+        sigmoid(self.places[place.min(PLACES - 1)].log_odds + bias.blind.value + lift)
+    }
+
+    /// By how much the log-odds may well be higher than they seem: a standard error.
+    pub(super) fn doubt(&self) -> f64 {
+        self.places[0].error()
     }
 
     fn judge(&self, place: usize, evidence: Evidence) -> f64 {
@@ -86,13 +102,31 @@ impl Acceptance {
             return;
         }
         self.learn_told(bias, place, evidence, right);
-        bias.blind.learn(self.blind(bias, place), right);
+        self.learn_place(bias, place, f64::from(u8::from(right)), 1.0);
+    }
+
+    /// Learns of a token that was drafted but not verified, where all before it was right with the probability `reached`. Were
+    /// only verified tokens counted, a drafter would seem to be as good as the best of its tokens.
+    pub(super) fn unverified(&mut self, bias: &mut Bias, place: usize, evidence: Evidence, reached: f64) -> f64 {
+        let told = self.told(bias, place, evidence);
+        if !matches!(evidence, Evidence::Certain | Evidence::Unknown) {
+            self.learn_place(bias, place, told, reached);
+        }
+        told
+    }
+
+    fn learn_place(&mut self, bias: &mut Bias, place: usize, right: f64, weight: f64) {
+        bias.blind.learn(self.blind(bias, place), right, weight);
         let index = place.min(PLACES - 1);
         // Each place has the one before it for a prior, so what follows an observed one must hear of it.
         let before = index.checked_sub(1).map_or(FIRST, |before| sigmoid(self.places[before].log_odds));
-        self.places[index].learn(before, right);
+        self.places[index].learn(before, right, weight);
         let mut share = self.places[index].share(before);
         for counts in &mut self.places[index + 1..] {
+            // What is no longer seen is forgotten, or else bad luck with it would keep it from being seen for ever.
+            if index == 0 {
+                counts.fade();
+            }
             share = counts.share(share);
             counts.log_odds = log_odds(share);
         }
@@ -113,13 +147,13 @@ impl Acceptance {
             Evidence::Bucket(bucket) => {
                 let bucket = usize::from(bucket);
                 if let (Some(counts), Some(prior)) = (self.buckets.get_mut(bucket), self.priors.get(bucket)) {
-                    counts.learn(f64::from(*prior), right);
+                    counts.learn(f64::from(*prior), f64::from(u8::from(right)), 1.0);
                 }
             }
             Evidence::Margin(_) | Evidence::Probability(_) => self.curve.learn(own(evidence), place, expected, right),
             Evidence::Certain | Evidence::Unknown => return,
         }
-        bias.told.learn(expected, right);
+        bias.told.learn(expected, f64::from(u8::from(right)), 1.0);
     }
 }
 

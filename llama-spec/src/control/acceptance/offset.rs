@@ -1,17 +1,24 @@
 //! How a text differs from what was learned over all texts.
 
-/// A number that is added to the log-odds, learned within some tens of tokens: a text that turns from code to prose is
-/// noticed soon, and the next text does not suffer from it. A Kalman filter of one number; it comes to rest near a gain of
-/// an eighth.
+/// A number that is added to the log-odds. A Kalman filter of one number that comes to rest, so that a steady text is judged
+/// calmly; two cumulative sums (CUSUM; Page 1954) watch for a turn, say from code to prose, and wake it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offset {
     pub(super) value: f64,
     variance: f64,
+    /// How much more probable what was seen of late is if the log-odds are `TURN` higher, and lower; in logarithms.
+    higher: f64,
+    lower: f64,
 }
+
+/// A turn is a change of the log-odds by so much.
+const TURN: f64 = 1.0;
+/// It is believed when it makes what was seen so much more probable, in logarithms.
+const ALARM: f64 = 3.5;
 
 /// What a text may differ by before anything was seen of it.
 const WIDE: f64 = 1.0;
-const WANDER: f64 = 0.003;
+const WANDER: f64 = 0.0006;
 /// The same while there is nothing to learn from.
 const IDLE_WANDER: f64 = 0.006;
 /// Of the offset goes with each token for which nothing is learned, so that it is tried again.
@@ -19,16 +26,27 @@ const FORGET: f64 = 0.02;
 
 impl Default for Offset {
     fn default() -> Self {
-        Self { value: 0.0, variance: WIDE * 0.5 }
+        Self { value: 0.0, variance: WIDE * 0.5, higher: 0.0, lower: 0.0 }
     }
 }
 
 impl Offset {
-    pub(super) fn learn(&mut self, expected: f64, right: bool) {
+    /// Learns from a token that was right with the probability `right`: 0 or 1 if that is known.
+    pub(super) fn learn(&mut self, expected: f64, right: f64, weight: f64) {
+        self.watch(expected, right, weight);
         let spread = (expected * (1.0 - expected)).max(0.02);
-        let gain = self.variance / (1.0 + self.variance * spread);
-        self.value = (self.value + gain * (f64::from(u8::from(right)) - expected)).clamp(-4.0, 4.0);
+        let gain = self.variance / (1.0 + weight * self.variance * spread);
+        self.value = (self.value + weight * gain * (right - expected)).clamp(-4.0, 4.0);
         self.variance = gain + WANDER;
+    }
+
+    fn watch(&mut self, expected: f64, right: f64, weight: f64) {
+        let evidence = |turn: f64| turn * right - (1.0 + expected * (turn.exp() - 1.0)).ln();
+        self.higher = (self.higher + weight * evidence(TURN)).max(0.0);
+        self.lower = (self.lower + weight * evidence(-TURN)).max(0.0);
+        if self.higher.max(self.lower) > ALARM {
+            (self.variance, self.higher, self.lower) = (WIDE, 0.0, 0.0);
+        }
     }
 
     /// So many tokens went by without anything to learn from.
@@ -47,11 +65,11 @@ mod tests {
     fn a_turn_is_noticed_within_tens_of_tokens() {
         let mut offset = Offset::default();
         for step in 0..200 {
-            offset.learn(sigmoid(1.5 + offset.value), step % 6 != 0);
+            offset.learn(sigmoid(1.5 + offset.value), f64::from(u8::from(step % 6 != 0)), 1.0);
         }
         let before = sigmoid(1.5 + offset.value);
         for step in 0..40 {
-            offset.learn(sigmoid(1.5 + offset.value), step % 4 == 0);
+            offset.learn(sigmoid(1.5 + offset.value), f64::from(u8::from(step % 4 == 0)), 1.0);
         }
         let after = sigmoid(1.5 + offset.value);
         assert!(before > 0.7 && after < 0.55, "{before} {after}");

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 /// A guess for a draft step that was never measured, as a share of a step of the target.
 const STEP_GUESS: f64 = 0.2;
+/// The same for catching up: so many tokens take as long as a step. Most machines are faster.
+const CATCH_UP_GUESS: f64 = 8.0;
 
 /// What is known about the times of a pair of models on a machine. It is worth keeping for the next start.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -116,6 +118,10 @@ impl Clock {
         self.costs.rows.knows(rows)
     }
 
+    pub(super) fn seen(&self, rows: usize) -> u32 {
+        self.costs.rows.seen(rows)
+    }
+
     /// From now on times are those at this depth.
     pub(super) fn at(&mut self, depth: usize) {
         self.costs.rows.curve(depth, &mut self.curve);
@@ -153,8 +159,7 @@ impl Clock {
             self.costs.prompt_token.map(|token| token.factor() * share.min(1.0))
         };
         let each = known.map(|missed| missed.factor() * self.scale).or_else(target);
-        let batches = tokens.div_ceil(32);
-        each.map_or_else(|| batches as f64 * self.follow(drafter, 32.min(tokens)), |each| each * tokens as f64)
+        each.unwrap_or_else(|| self.step(drafter, 1) / CATCH_UP_GUESS) * tokens as f64
     }
 
     /// Seconds to take rejected tokens back.

@@ -84,6 +84,11 @@ impl RowCosts {
         rows > ROWS || cell.is_some_and(|cell| cell.seen == 0 || cell.seen >= ENOUGH)
     }
 
+    /// How often a batch of so many rows was timed by real steps.
+    pub(super) fn seen(&self, rows: usize) -> u32 {
+        rows.checked_sub(1).and_then(|index| self.rows.get(index)).copied().flatten().map_or(0, |cell| cell.seen)
+    }
+
     pub(super) fn bucket(depth: usize) -> usize {
         ((depth / 256 + 1).ilog2() as usize).div_ceil(2).min(DEPTHS - 1)
     }
@@ -111,7 +116,7 @@ impl RowCosts {
         };
         match (self.depths[bucket], (1..DEPTHS).find_map(near)) {
             (Some(known), _) => known,
-            (None, Some(near)) => Effect::new(near.mean, 0.04, FLOOR / 2.0),
+            (None, Some(near)) => Effect::new(near.mean, 0.015, FLOOR / 2.0),
             // The first depth that is seen is what the others are compared with.
             (None, None) => Effect::new(0.0, FLOOR, FLOOR),
         }
