@@ -1,6 +1,7 @@
 //! Set-up and automation of this repository: `cargo xtask --help`.
 
 mod bindings;
+mod compare;
 mod cuda;
 mod demo;
 mod fuzz;
@@ -55,6 +56,12 @@ enum Command {
         #[arg(last = true)]
         arguments: Vec<String>,
     },
+    /// Compare our server and engine with a llama-server: speed, time to the first token, memory
+    ///
+    /// Starts the given llama-server and ours with the same model, threads and prompts, lets them work in turn, and prints ratios
+    /// for each of seven workloads: plain, each of llama-server's settings for speculation, and its best one. Builds what that
+    /// needs in release mode, and fetches a small default model of 98 MB.
+    Compare(compare::Options),
     /// Copy the source of llama.cpp into vendor/, to build without Cargo's cache or to publish llama-sys
     ///
     /// Copies what the build needs from the pinned package to vendor/llama.cpp and links it into llama-sys, where
@@ -109,8 +116,9 @@ impl Command {
             Self::Test { only, skip } => test::test(&only, &skip, origin),
             Self::Bench { arguments } => {
                 let bench = run::Run::cargo().args(["bench", "--package", "llama-spec-benches", "--"]);
-                bench.args(arguments).envs(&tools::native(origin)?).run()
+                bench.args(arguments).envs(&test::with_model(origin)?).run()
             }
+            Self::Compare(options) => compare::compare(options, origin),
             Self::Vendor { remove } => vendor::vendor(remove),
             Self::Bindings { check } => bindings::bindings(check),
             Self::Rules => {

@@ -55,8 +55,13 @@ impl Run {
     /// Shows the command and runs it on this terminal; what it prints on standard output goes to standard error, so
     /// that our own results stay apart.
     pub(crate) fn run(mut self) -> Result<()> {
-        eprintln!("{}", style(format!("$ {}", self.shown())).dim());
         self.command.stdout(std::io::stderr());
+        self.show()
+    }
+
+    /// Shows the command and runs it on this terminal; what it prints are the results.
+    pub(crate) fn show(mut self) -> Result<()> {
+        eprintln!("{}", style(format!("$ {}", self.shown())).dim());
         let status = self.command.status().map_err(|why| self.not_started(&why))?;
         if !status.success() {
             bail!("`{}` failed ({status}){}", self.name(), self.advice());

@@ -94,12 +94,12 @@ fn without_native() -> Run {
     Run::cargo().env("LLAMA_SYS_SKIP_NATIVE", "1").env("CARGO_TARGET_DIR", target("check"))
 }
 
-/// What the tests need: a native build and the default model.
-fn with_model(origin: Origin) -> Result<Variables> {
+/// What tests and benches need: a native build and the default model.
+pub(crate) fn with_model(origin: Origin) -> Result<Variables> {
     let mut variables = tools::native(origin)?;
     match model::smollm2() {
         Ok(file) => variables.push((model::VARIABLE.into(), file.into())),
-        Err(why) => warn(format!("{why:#}\nThe tests that need the model will fail")),
+        Err(why) => warn(format!("{why:#}\nWhat needs the model will fail or be left out")),
     }
     Ok(variables)
 }
