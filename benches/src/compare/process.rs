@@ -98,6 +98,9 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(None)) {
+            return;
+        }
         // Asked first, since a server may have processes of its own to end.
         #[cfg(unix)]
         if Command::new("kill").arg(self.child.id().to_string()).status().is_ok_and(|status| status.success()) {
