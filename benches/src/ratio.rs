@@ -63,7 +63,7 @@ pub fn paired_times(
     theirs();
     let pair = |pair: usize| {
         // Each goes first half of the time, so that a drift of the machine's speed favours neither.
-        if pair % 2 == 0 {
+        if pair.is_multiple_of(2) {
             let first = ours();
             (first, theirs())
         } else {

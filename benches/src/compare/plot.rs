@@ -147,7 +147,7 @@ mod tests {
             assert!(!plain.contains(['>', '&']), "{text}");
             let end = start + rest[start..].find('>').expect("a tag ends");
             let tag = &rest[start + 1..end];
-            assert!(!tag.contains('<') && tag.matches('"').count() % 2 == 0, "{tag}");
+            assert!(!tag.contains('<') && tag.matches('"').count().is_multiple_of(2), "{tag}");
             if let Some(name) = tag.strip_prefix('/') {
                 assert_eq!(open.pop(), Some(name));
             } else if !tag.ends_with('/') {
