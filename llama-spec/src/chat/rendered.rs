@@ -61,7 +61,7 @@ struct TriggerForm {
 
 impl Rendered {
     pub(super) fn new(templates: Arc<RawTemplates>, inputs: String, grammar: Option<String>) -> Result<Self> {
-        let chat = RawChat::new(&templates, &inputs).map_err(chat_error)?;
+        let chat = RawChat::new(&templates, &inputs)?;
         let form = parse(&chat.rendered().map_err(chat_error)?)?;
         Ok(Self { templates, inputs, grammar, form, spare: Mutex::new(Some(chat)) })
     }
@@ -115,6 +115,13 @@ impl Rendered {
         })
     }
 
+    /// Whether the answer can be nothing but calls of tools, from its first token on. Where calls are
+    /// [required](super::ToolChoice::Required), that is so unless the template has no form for them.
+    pub fn requires_calls(&self) -> bool {
+        let form = &self.form;
+        !form.grammar.is_empty() && !form.grammar_lazy && form.grammar_kind == sys::LSYS_GRAMMAR_TOOL_CALLS
+    }
+
     /// Texts of control tokens that are part of the answer, such as those around tool calls: they must be shown to the
     /// [`AnswerParser`], though control tokens have no text otherwise (see
     /// [`Vocab::bytes_with_special`](crate::Vocab::bytes_with_special)).
@@ -134,10 +141,11 @@ impl Rendered {
     /// A parser for one answer.
     ///
     /// # Errors
-    /// [`Error::Chat`](crate::Error::Chat) for want of memory.
+    /// [`Error::Chat`](crate::Error::Chat) for want of memory, [`Error::Busy`](crate::Error::Busy) as in
+    /// [`ChatTemplate::render`](super::ChatTemplate::render).
     pub fn answer_parser(&self) -> Result<AnswerParser> {
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let chat = spare.map_or_else(|| RawChat::new(&self.templates, &self.inputs), Ok).map_err(chat_error)?;
+        let chat = spare.map_or_else(|| RawChat::new(&self.templates, &self.inputs), Ok)?;
         Ok(AnswerParser::new(chat))
     }
 }

@@ -45,7 +45,7 @@ impl ChatTemplate {
     }
 
     fn load(model: &Model, source: Option<&str>) -> Result<Self> {
-        match RawTemplates::load(model, source) {
+        match RawTemplates::load(model, source)? {
             Ok(raw) => Ok(Self(Arc::new(raw))),
             Err(failed) if failed.is_refusal() && source.is_none() => {
                 let message = "the model has no chat template; give one, or use ChatML if it was trained with that";
@@ -81,7 +81,7 @@ impl ChatTemplate {
     ///
     /// # Errors
     /// [`Error::Setting`] when parts of the request contradict each other, [`Error::Chat`] when the template refuses the
-    /// conversation, with its words.
+    /// conversation, with its words, and [`Error::Busy`] when those of other requests take too long: one is rendered at a time.
     pub fn render(&self, request: &ChatRequest) -> Result<Rendered> {
         request.validate()?;
         let inputs = serde_json::to_string(request).map_err(|error| chat_error(Failure::new(error.to_string())))?;

@@ -1,5 +1,6 @@
 //! Errors of the library in the words of the two protocols: for clients, and for the owner of the machine.
 
+use crate::chat::ChatRequest;
 use crate::error::{Error, Failure};
 use crate::options::SplitMode;
 use crate::supervise::task::{Problem, ProblemKind};
@@ -8,6 +9,11 @@ use crate::text::shortened;
 
 /// The longest message in bytes: errors can quote what a client has sent.
 const LONGEST: usize = 1000;
+
+/// How messages about grammars begin.
+const GRAMMAR: &str = "the grammar ";
+/// How llama.cpp's messages about schemas begin; something may be before it.
+const SCHEMA: &str = "JSON schema ";
 
 impl Problem {
     pub(super) fn new(kind: ProblemKind, message: impl Into<String>) -> Self {
@@ -22,6 +28,14 @@ impl Problem {
         Self::new(ProblemKind::Unavailable, "no model is loaded at the moment; try again later")
     }
 
+    /// What is wrong with a grammar is wrong with what it was made of.
+    pub(super) fn of_grammar(self, source: &str) -> Self {
+        match self.setting.as_deref() {
+            Some("grammar") => Self { setting: Some(source.to_owned()), ..self },
+            _ => self,
+        }
+    }
+
     /// Something that is no fault of the client's, of which the log tells more.
     pub(super) fn failed(what: &str) -> Self {
         Self::new(ProblemKind::Failed, what)
@@ -34,6 +48,9 @@ pub(super) fn problem(error: &Error) -> Problem {
         Error::Setting { setting, .. } => Problem::about(setting, error.to_string()),
         Error::EmptyPrompt => Problem::about("prompt", error.to_string()),
         Error::Tokenize { failure } => Problem::about("prompt", with(failure, "the text cannot be turned into tokens")),
+        Error::Sample { failure } if failure.message.starts_with(GRAMMAR) || failure.message.starts_with(SCHEMA) => {
+            Problem::about("grammar", failure.message.replace('\n', " "))
+        }
         Error::Sample { failure } => Problem::about("sampler", with(failure, "these settings cannot be sampled with")),
         Error::Chat { failure } => Problem::about("chat", with(failure, "the chat template cannot be used for this")),
         Error::Speculation { method, .. } | Error::UnknownMethod { name: method, .. } => {
@@ -49,6 +66,24 @@ pub(super) fn problem(error: &Error) -> Problem {
         Error::NotFinite { .. } => Problem::failed("the model gave logits that are no numbers"),
         _ => Problem::failed("the text could not be computed"),
     }
+}
+
+/// As [`problem`], of a conversation: what is wrong with a schema is not told of the template, and without what llama.cpp was
+/// about to do with it.
+pub(super) fn chat_problem(error: &Error, chat: &ChatRequest) -> Problem {
+    let of_schema = match error {
+        Error::Chat { failure } => failure.message.rfind(SCHEMA).map(|at| &failure.message[at..]),
+        _ => None,
+    };
+    match of_schema {
+        Some(what) => Problem::about(schema_of(chat), what.replace('\n', " ")),
+        None => problem(error),
+    }
+}
+
+/// What has the schemas of a conversation.
+pub(super) fn schema_of(chat: &ChatRequest) -> &'static str {
+    if chat.json_schema.is_some() { "json_schema" } else { "tools" }
 }
 
 /// llama.cpp's message alone, since what it logged can tell anything.
@@ -114,6 +149,25 @@ mod tests {
         let problem = problem(&setting);
         assert_eq!(problem.setting.as_deref(), Some("top_p"));
         assert!(problem.message.len() <= LONGEST + 4 && problem.message.ends_with(" ..."));
+    }
+
+    #[test]
+    fn schemas_and_grammars_are_blamed_themselves() {
+        let failure =
+            Failure::new("Unable to do this. That failed: JSON schema conversion failed:\nInvalid pattern ^($");
+        let error = Error::Chat { failure };
+        let mut chat = ChatRequest::new(Vec::new());
+        let problem = chat_problem(&error, &chat);
+        assert_eq!(problem.setting.as_deref(), Some("tools"));
+        assert_eq!(problem.message, "JSON schema conversion failed: Invalid pattern ^($");
+        chat.json_schema = Some(serde_json::json!({}));
+        assert_eq!(chat_problem(&error, &chat).setting.as_deref(), Some("json_schema"));
+        let other = Error::Chat { failure: Failure::new("no such variable") };
+        assert_eq!(chat_problem(&other, &chat).setting.as_deref(), Some("chat"));
+        let grammar = Error::Sample { failure: Failure::new("the grammar cannot be parsed: no root") };
+        let problem = super::problem(&grammar);
+        assert_eq!(problem.setting.as_deref(), Some("grammar"));
+        assert_eq!(problem.of_grammar("json_schema").setting.as_deref(), Some("json_schema"));
     }
 
     #[test]

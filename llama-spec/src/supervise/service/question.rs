@@ -1,6 +1,6 @@
 //! What is answered without generating.
 
-use super::problem::problem;
+use super::problem::{chat_problem, problem};
 use super::stage::Loaded;
 use crate::error::Result;
 use crate::supervise::task::{Problem, Question, Reply};
@@ -26,7 +26,7 @@ pub(super) fn answer(loaded: &Loaded, question: Question) -> Result<Reply, Probl
         }
         Question::Render(chat) => {
             let template = loaded.template.as_ref().map_err(|why| Problem::about("chat", why.clone()))?;
-            let rendered = template.render(&chat).map_err(|error| problem(&error))?;
+            let rendered = template.render(&chat).map_err(|error| chat_problem(&error, &chat))?;
             Ok(Reply::Text(rendered.prompt().to_owned()))
         }
     }

@@ -2,12 +2,13 @@
 
 use super::answer::Answer;
 use super::message::MessageReader;
-use super::problem::problem;
+use super::problem::{chat_problem, problem, schema_of};
 use super::stage::Loaded;
 use super::text::TextTracker;
-use crate::chat::Rendered;
+use crate::chat::{Rendered, ToolChoice};
 use crate::engine::{Canceller, Prompt, Request, Response};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::sample::Grammar;
 use crate::supervise::task::{Problem, ProblemKind, Task};
 use crate::supervise::wire::{Standing, TaskId};
 use std::sync::Arc;
@@ -32,10 +33,12 @@ pub(super) fn open_answers(task: &Task, standing: &[Standing]) -> Result<Vec<u32
 pub(super) fn start(loaded: &Arc<Loaded>, id: TaskId, task: Task, standing: Vec<Standing>) -> Result<Started, Problem> {
     let engine = &loaded.engine;
     let rendered = render(loaded, &task)?;
+    let source = source_of_grammar(&task);
     let request = match &rendered {
         Some(rendered) => conversation(task.request, rendered, loaded).map_err(|error| problem(&error))?,
         None => task.request,
     };
+    let problem = |error: &Error| problem(error).of_grammar(source);
     let request = request.checkpoints(true);
     let mut origins: Vec<Standing> = standing;
     origins.resize_with(task.answers as usize, || Standing::Fresh);
@@ -82,10 +85,24 @@ pub(super) fn start(loaded: &Arc<Loaded>, id: TaskId, task: Task, standing: Vec<
     Ok(started)
 }
 
+/// Where the grammar of a task comes from, in the words of its client.
+fn source_of_grammar(task: &Task) -> &'static str {
+    match (&task.chat, &task.request.options.sampler.grammar) {
+        (Some(chat), _) if chat.grammar.is_none() => schema_of(chat),
+        (None, Some(Grammar::JsonSchema(_))) => "json_schema",
+        _ => "grammar",
+    }
+}
+
 fn render(loaded: &Loaded, task: &Task) -> Result<Option<Rendered>, Problem> {
     let Some(chat) = &task.chat else { return Ok(None) };
     let template = loaded.template.as_ref().map_err(|why| Problem::about("chat", why.clone()))?;
-    template.render(chat).map(Some).map_err(|error| problem(&error))
+    let rendered = template.render(chat).map_err(|error| chat_problem(&error, chat))?;
+    if chat.tool_choice == ToolChoice::Required && !chat.tools.is_empty() && !rendered.requires_calls() {
+        let message = "the chat template of this model has no form for calls of tools, so that none can be required";
+        return Err(Problem::about("tool_choice", message));
+    }
+    Ok(Some(rendered))
 }
 
 /// The request with what its conversation adds.
