@@ -7,6 +7,7 @@ mod describe;
 mod description;
 mod facts;
 mod hyper;
+mod identity;
 mod kind;
 mod layers;
 mod open;

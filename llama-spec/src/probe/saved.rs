@@ -7,15 +7,11 @@ use crate::error::Result;
 use crate::file::ModelFile;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::fs::{self, File};
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::PathBuf;
 
 /// The form of what is kept; another one is not read.
 const FORM: u32 = 1;
-
-/// So much behind the header of a file tells models apart that differ in their weights only.
-const WEIGHTS: u64 = 64 << 10;
 
 /// What a report is valid for: files, settings, library and devices.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,23 +105,8 @@ fn without_choice(config: &crate::spec::SpecConfig) -> Value {
 
 /// Sizes, and a sum of headers and of some weights.
 fn file(file: &ModelFile) -> Result<Value> {
-    let mut sum = FIRST;
-    let mut sizes = Vec::new();
-    for part in file.parts() {
-        let (size, bytes) = beginning(part, file.header_bytes() + WEIGHTS)
-            .map_err(|source| crate::error::Error::File { path: part.clone(), source })?;
-        sizes.push(size);
-        sum = checksum(sum, &bytes);
-    }
+    let (sizes, sum) = file.content()?;
     Ok(json!({ "bytes": sizes, "sum": format!("{sum:016x}") }))
-}
-
-fn beginning(path: &Path, length: u64) -> std::io::Result<(u64, Vec<u8>)> {
-    let file = File::open(path)?;
-    let size = file.metadata()?.len();
-    let mut bytes = Vec::new();
-    file.take(length).read_to_end(&mut bytes)?;
-    Ok((size, bytes))
 }
 
 #[cfg(test)]

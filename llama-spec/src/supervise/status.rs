@@ -79,6 +79,8 @@ pub struct Status {
     pub state: State,
     /// What it was asked to load, as the user asked for it.
     pub requested: Option<Load>,
+    /// The same, also after it was unloaded: what [`Supervisor::reload`](super::Supervisor::reload) loads.
+    pub last_requested: Option<Load>,
     /// What is loaded, if something is: after a crash it can be less than what was asked for.
     pub effective: Option<Load>,
     /// What is known of the loaded models.
@@ -123,6 +125,9 @@ pub struct Recovery {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Info {
+    /// A sum over the target's files: sizes, times of change and headers. Another one is another model.
+    #[serde(default)]
+    pub identity: u64,
     /// What llama.cpp calls the model, such as `llama 1B Q4_0`.
     pub description: String,
     /// Its parameters.

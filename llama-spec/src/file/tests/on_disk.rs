@@ -5,6 +5,7 @@ use crate::error::Error;
 use llama_spec_tests::zoo::{self, Llama};
 use llama_spec_tests::{broken, gguf};
 use std::fs;
+use std::time::Duration;
 
 /// A directory that is removed with its files.
 struct Folder(PathBuf);
@@ -188,4 +189,23 @@ mod round_trip {
             }
         }
     }
+}
+
+#[test]
+fn a_file_that_was_replaced_is_another() {
+    let folder = Folder::new("replaced");
+    let path = folder.0.join("model.gguf");
+    fs::copy(zoo::file("target"), &path).unwrap();
+    let file = ModelFile::open(&path).unwrap();
+    let (before, content) = (file.identity().unwrap(), file.content().unwrap());
+    assert_eq!(ModelFile::open(&path).unwrap().identity().unwrap(), before);
+    // Written anew with the same beginning: it can have other weights further on.
+    let later = fs::metadata(&path).unwrap().modified().unwrap() + Duration::from_secs(1);
+    fs::File::options().write(true).open(&path).unwrap().set_modified(later).unwrap();
+    assert_ne!(file.identity().unwrap(), before);
+    assert_eq!(file.content().unwrap(), content);
+    fs::copy(zoo::file("chat"), &path).unwrap();
+    assert_ne!(ModelFile::open(&path).unwrap().content().unwrap(), content);
+    fs::remove_file(&path).unwrap();
+    assert!(file.identity().is_err());
 }

@@ -14,7 +14,7 @@ pub enum Event {
     Load(Box<Load>),
     /// The user wants nothing to be loaded.
     Unload,
-    /// The user wants what was asked for before to be loaded anew. Nothing happens if that is nothing.
+    /// The user wants what was asked for last to be loaded anew, also after it was unloaded. Nothing happens if that is nothing.
     Reload,
     /// The user wants another draft for the same target. Nothing happens if nothing was asked for before.
     SetDraft {
@@ -114,7 +114,7 @@ pub enum Action {
         /// The number of the worker.
         worker: u64,
     },
-    /// The draft that the user asked for last cannot be had, and is not asked for any more. What was loaded before is loaded again.
+    /// What the user asked for last cannot be had, and is not asked for any more. What was loaded before is loaded again.
     Reject(Box<GivenUp>),
     /// Nothing more is tried until the user asks for something: texts that wait cannot go on.
     GiveUp(Box<GivenUp>),

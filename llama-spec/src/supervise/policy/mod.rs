@@ -12,9 +12,9 @@
 //! | `Unload` | nothing is started | kill it | let it end | nothing is loaded | - |
 //! | `Stop` | nothing is started ever | kill it | let it end | nothing is started ever | nothing is started ever |
 //! | `Loaded` | - | serve | - | - | - |
-//! | `Refused`, load of the user, not for its trial | - | give up | - | - | - |
-//! | `Refused`, `Broken`, `Gone`, load of the user | - | start with less, at once; give up if nothing is left to take | - | - | - |
-//! | `Refused`, `Broken`, `Gone`, draft of the user | - | reject it: back to what was loaded before | - | - | - |
+//! | `Refused`, load of the user, not for its trial | - | reject it | - | - | - |
+//! | `Refused`, `Broken`, `Gone`, load of the user | - | start with less, at once; reject it if nothing is left to take | - | - | - |
+//! | `Refused`, `Broken`, `Gone`, draft of the user | - | reject it | - | - | - |
 //! | `Refused`, `Broken`, `Gone`, in a recovery | - | pause, then the same if it has served before, else with less | - | - | - |
 //! | `Refused`, `Broken`, `Gone`, when it was tried again | - | pause, then what had served | - | - | - |
 //! | `Broken`, `Gone`, model drafts active | - | - | pause, then without them | - | - |
@@ -23,6 +23,7 @@
 //!
 //! * *Less* is: whole layers instead of tensor parallelism, with speculation as it was asked for; then no flash attention, unless
 //!   the V cache is quantized; then no methods that draft with a model; then no speculation. Each step is recorded.
+//! * What is *rejected* is not asked for any more, and what served before is loaded again. If nothing did, it is given up.
 //! * *Model drafts* are what the worker told to be active, whatever way it was asked for: by name, chosen for the files, or heads of
 //!   the target. Lookup methods that were active beside them stay. What took their place is told by [`Recovery::speculation`] with a
 //!   reason that begins with `runtime_error: `. Drafters of the program's own are not taken away, since they are not part of a

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 pub struct Recovery {
     policy: Policy,
     requested: Option<Load>,
+    /// The same, kept when it was unloaded.
+    last: Option<Load>,
     plan: Plan,
     worker: Worker,
     generation: u64,
@@ -41,7 +43,7 @@ enum Plan {
 /// Why something is loaded.
 #[derive(Clone, Debug)]
 enum Cause {
-    /// The user wants it. For another draft: what was there before.
+    /// The user wants it. What was there before, to be gone back to.
     Asked { former: Option<Box<Former>> },
     /// Something broke down, or was refused.
     Failure { what: String },
@@ -49,12 +51,14 @@ enum Cause {
     Retry { fallback: Box<Attempt> },
 }
 
-/// What was there before the user asked for another draft.
+/// What was there before the user asked for something else.
 #[derive(Clone, Debug)]
 struct Former {
     requested: Load,
     served: Attempt,
     asked_methods: Option<Vec<Method>>,
+    /// The user asked for another draft only. Then it is not tried with less: that would be without the draft.
+    by_draft: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -98,6 +102,7 @@ impl Recovery {
             period: policy.period,
             policy,
             requested: None,
+            last: None,
             plan: Plan::Nothing,
             worker: Worker::None,
             generation: 0,
@@ -124,7 +129,7 @@ impl Recovery {
             Event::Load(load) => self.load(*load, now, &mut actions),
             Event::Unload => self.unload(now, &mut actions),
             Event::Reload => {
-                if let Some(load) = self.requested.clone() {
+                if let Some(load) = self.last.clone() {
                     self.load(load, now, &mut actions);
                 }
             }
@@ -149,6 +154,11 @@ impl Recovery {
     /// What the user asked for last, unchanged; nothing before that and after [`Event::Unload`].
     pub fn requested(&self) -> Option<&Load> {
         self.requested.as_ref()
+    }
+
+    /// As [`Recovery::requested`], but also after [`Event::Unload`]: what [`Event::Reload`] loads.
+    pub fn last_requested(&self) -> Option<&Load> {
+        self.last.as_ref()
     }
 
     /// What is loaded or being loaded, or will be after a pause.
@@ -248,10 +258,32 @@ impl Recovery {
     // What the user asks for.
 
     fn load(&mut self, load: Load, now: Instant, actions: &mut Vec<Action>) {
+        let former = self.former(false);
         self.begin_anew();
         self.dismiss(now, actions);
-        self.requested = Some(load.clone());
-        self.plan = Plan::Start { attempt: Attempt::whole(load), cause: Cause::Asked { former: None }, at: now };
+        self.ask_for(load.clone());
+        self.plan = Plan::Start { attempt: Attempt::whole(load), cause: Cause::Asked { former }, at: now };
+    }
+
+    fn ask_for(&mut self, load: Load) {
+        self.last = Some(load.clone());
+        self.requested = Some(load);
+    }
+
+    /// What serves, or served before what is being loaded now and did not serve yet.
+    fn former(&mut self, by_draft: bool) -> Option<Box<Former>> {
+        match &mut self.plan {
+            Plan::Serving(serving) => {
+                let served = Attempt { proven: true, ..serving.attempt.clone() };
+                let (requested, asked_methods) = (self.requested.clone()?, self.asked_methods.clone());
+                Some(Box::new(Former { requested, served, asked_methods, by_draft }))
+            }
+            Plan::Start { cause: Cause::Asked { former }, .. }
+            | Plan::Loading { cause: Cause::Asked { former }, .. } => {
+                former.take().map(|former| Box::new(Former { by_draft, ..*former }))
+            }
+            _ => None,
+        }
     }
 
     fn set_draft(
@@ -262,14 +294,13 @@ impl Recovery {
         actions: &mut Vec<Action>,
     ) {
         let Some(requested) = self.requested.clone() else { return };
-        let load = Load { draft, speculation, ..requested.clone() };
-        let (Plan::Serving(serving), Worker::Present { number }) = (&self.plan, self.worker) else {
+        let load = Load { draft, speculation, ..requested };
+        let (Plan::Serving(_), Worker::Present { number }) = (&self.plan, self.worker) else {
             return self.load(load, now, actions);
         };
-        let served = Attempt { proven: true, ..serving.attempt.clone() };
-        let former = Some(Box::new(Former { requested, served, asked_methods: self.asked_methods.take() }));
+        let former = self.former(true);
         self.begin_anew();
-        self.requested = Some(load.clone());
+        self.ask_for(load.clone());
         self.load_in_place(number, Attempt::whole(load), Cause::Asked { former }, actions);
     }
 
@@ -323,11 +354,13 @@ impl Recovery {
 
     fn refused(&mut self, worker: u64, kind: RefusalKind, message: String, now: Instant, actions: &mut Vec<Action>) {
         // A worker that refuses what it was not asked for is not understood.
-        let Plan::Loading { cause, .. } = &mut self.plan else { return };
+        let Plan::Loading { attempt, cause } = &mut self.plan else { return };
+        let is_whole = attempt.cuts.is_empty();
         if let Cause::Asked { former } = cause
-            && let Some(former) = former.take()
+            && let Some(former) = former.take_if(|former| former.by_draft || (is_whole && kind != RefusalKind::Trial))
         {
-            let what = format!("the draft was refused: {}", refusal(kind));
+            let subject = if former.by_draft { "the draft" } else { "what was asked for" };
+            let what = format!("{subject} was refused: {}", refusal(kind));
             let failure = Failure { what, refused: Some((kind, message)), log: Vec::new(), not_started: false };
             let what = failure.what.clone();
             let served = self.reject(*former, failure, actions);
@@ -372,18 +405,19 @@ impl Recovery {
             None => format!("{} while the models were loaded", failure.what),
         };
         match cause {
-            Cause::Asked { former: Some(former) } => {
+            Cause::Asked { former } => {
+                // With less taken from it, a load can be refused for what goes together no more: then still less may do.
+                let hopeless = refused.is_some_and(|kind| kind != RefusalKind::Trial) && attempt.cuts.is_empty();
+                let by_draft = former.as_ref().is_some_and(|former| former.by_draft);
+                let less = attempt.with_less(&failure.what).filter(|_| !hopeless && !by_draft && !failure.not_started);
+                if let Some(less) = less {
+                    actions.push(Action::Record(format!("{}; it is tried {}", failure.what, less.lacks())));
+                    return self.plan = Plan::Start { attempt: less, cause: Cause::Asked { former }, at: now };
+                }
+                let Some(former) = former else { return self.give_up(failure.what.clone(), failure, actions) };
                 let (what, log) = (failure.what.clone(), failure.log.clone());
                 let served = self.reject(*former, failure, actions);
                 self.recover(served, Failure { what, refused: None, log, not_started: false }, now, actions);
-            }
-            Cause::Asked { former: None } => {
-                // With less taken from it, a load can be refused for what goes together no more: then still less may do.
-                let hopeless = refused.is_some_and(|kind| kind != RefusalKind::Trial) && attempt.cuts.is_empty();
-                let less = attempt.with_less(&failure.what).filter(|_| !hopeless && !failure.not_started);
-                let Some(less) = less else { return self.give_up(failure.what.clone(), failure, actions) };
-                actions.push(Action::Record(format!("{}; it is tried {}", failure.what, less.lacks())));
-                self.plan = Plan::Start { attempt: less, cause: Cause::Asked { former: None }, at: now };
             }
             Cause::Retry { fallback } => {
                 self.period = self.policy.longer(self.period);
@@ -443,8 +477,9 @@ impl Recovery {
 
     /// Takes back what the user asked for last. What served before.
     fn reject(&mut self, former: Former, failure: Failure, actions: &mut Vec<Action>) -> Attempt {
-        let Former { requested, served, asked_methods } = former;
-        (self.requested, self.asked_methods) = (Some(requested), asked_methods);
+        let Former { requested, served, asked_methods, .. } = former;
+        self.ask_for(requested);
+        self.asked_methods = asked_methods;
         actions.push(Action::Record(format!("{}; what was loaded before is loaded again", failure.what)));
         actions.push(Action::Reject(Box::new(failure.given_up())));
         served

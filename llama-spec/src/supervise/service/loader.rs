@@ -130,18 +130,20 @@ impl Work {
     fn load(&self, number: u64, load: &Load, restarts: u64) -> Result<(Loaded, Info), Refusal> {
         let start = Instant::now();
         let refused = |error| refusal(&error, load.split_mode);
-        let engine = self.engine(number, load, restarts).map_err(refused)?;
+        let (engine, identity) = self.engine(number, load, restarts).map_err(refused)?;
         let model = engine.model().clone();
         let template = match &load.chat_template {
             Some(source) => Ok(ChatTemplate::from_source(&model, source).map_err(refused)?),
             None => ChatTemplate::from_model(&model).map_err(|error| super::problem::problem(&error).message),
         };
-        let info = info(&engine, load, start.elapsed());
+        let info = Info { identity, ..info(&engine, load, start.elapsed()) };
         Ok((Loaded { engine, template }, info))
     }
 
-    fn engine(&self, number: u64, load: &Load, restarts: u64) -> Result<Engine> {
+    /// The engine, and what tells its model's file from others.
+    fn engine(&self, number: u64, load: &Load, restarts: u64) -> Result<(Engine, u64)> {
         let target = ModelFile::open(&load.model)?;
+        let identity = target.identity()?;
         let draft = load.draft.as_ref().map(ModelFile::open).transpose()?;
         self.keep_only(load, &target, draft.as_ref());
         let (say, newest) = (Arc::clone(&self.say), Arc::clone(&self.newest));
@@ -182,7 +184,7 @@ impl Work {
         if let Some(rows) = load.verify_rows {
             builder = builder.verify_rows(VerifyRows::AtMost(rows));
         }
-        customised(builder, load, restarts).build()
+        Ok((customised(builder, load, restarts).build()?, identity))
     }
 
     /// Drops the models that this engine does not need, before it needs memory.
@@ -213,6 +215,7 @@ fn info(engine: &Engine, load: &Load, took: Duration) -> Info {
         (token, String::from_utf8_lossy(&bytes).into_owned())
     };
     Info {
+        identity: 0,
         description: model.description(),
         parameters: model.parameters(),
         bytes: model.size_bytes(),

@@ -104,6 +104,7 @@ impl Supervisor {
     }
 
     /// Loads this in place of what is loaded, and waits until that can generate. A recovery that is under way is given up for it.
+    /// If it cannot be loaded, what was there before is loaded again.
     ///
     /// # Errors
     /// [`ProblemKind::Unavailable`](super::ProblemKind::Unavailable) when it cannot be loaded, or something else was asked for
@@ -112,7 +113,7 @@ impl Supervisor {
         self.command(Command::Load(Box::new(load)), running).await
     }
 
-    /// Loads anew what was asked for last, with everything that was left out since because it failed.
+    /// Loads anew what was asked for last, also after it was unloaded, with everything that was left out since because it failed.
     ///
     /// # Errors
     /// As [`Supervisor::load`]; [`ProblemKind::Invalid`](super::ProblemKind::Invalid) when nothing was asked for.

@@ -87,6 +87,8 @@ struct World {
     started: u64,
     processes: Vec<Process>,
     requested: Option<Load>,
+    /// The same before it was unloaded.
+    last: Option<Load>,
     /// What the user asked for and was not begun with yet.
     command: Option<Load>,
     commands: u64,
@@ -108,6 +110,7 @@ impl World {
             started: 0,
             processes: Vec::new(),
             requested: None,
+            last: None,
             command: None,
             commands: 0,
             stopped: false,
@@ -178,7 +181,7 @@ impl World {
         let asks = match event {
             Event::Load(load) => Some(Some((**load).clone())),
             Event::Unload => Some(None),
-            Event::Reload => self.requested.clone().map(Some),
+            Event::Reload => self.last.clone().map(Some),
             Event::SetDraft { draft, speculation } => self
                 .requested
                 .clone()
@@ -189,6 +192,7 @@ impl World {
         if let Some(requested) = asks.filter(|_| !self.stopped) {
             self.stopped = matches!(event, Event::Stop);
             self.command = requested.clone().filter(|_| !self.stopped);
+            self.last = requested.clone().or(self.last.take());
             self.requested = requested;
             self.commands += 1;
             self.given_up = false;
@@ -275,6 +279,7 @@ impl World {
             Action::Reject(_) => {
                 // Only that takes back what the user asked for.
                 self.requested = self.recovery.requested().cloned();
+                self.last.clone_from(&self.requested);
                 self.restore();
             }
             Action::GiveUp(why) => {
@@ -286,12 +291,13 @@ impl World {
     }
 
     fn restore(&mut self) {
-        // A draft that failed to load is no crash while serving; the load before it may serve again.
+        // What failed to load is no crash while serving; what was loaded before it may serve again.
         self.crashed.clear();
     }
 
     fn check(&mut self) {
         assert_eq!(self.recovery.requested(), self.requested.as_ref());
+        assert_eq!(self.recovery.last_requested(), self.last.as_ref());
         assert_eq!(self.recovery.generation(), self.commands);
         let state = self.recovery.state();
         assert_eq!(state == State::Stopping, self.stopped);

@@ -48,6 +48,43 @@ fn the_table() {
 
     let table: Vec<(&str, Vec<Step>)> = vec![
         (
+            "what cannot be loaded gives way to what served, in the worker that refused it",
+            vec![
+                (0, asked(&lookup), &["start 1: ngram-mod"]),
+                (1, loaded(1, &[NgramMod]), &["serve 1"]),
+                (9, asked(&plain), &["end 1"]),
+                (10, gone(1), &["start 2: plain"]),
+                (11, refused(2, RefusalKind::File), &["reject Some(File)", "load 2: ngram-mod"]),
+                (12, loaded(2, &[NgramMod]), &["serve 2"]),
+            ],
+        ),
+        (
+            "also when several were asked for meanwhile, and with less tried first where that could help",
+            vec![
+                (0, asked(&lookup), &["start 1: ngram-mod"]),
+                (1, loaded(1, &[NgramMod]), &["serve 1"]),
+                (9, asked(&auto), &["end 1"]),
+                (10, gone(1), &["start 2: auto +draft"]),
+                (11, asked(&plain), &["kill 2"]),
+                (12, gone(2), &["start 3: plain"]),
+                (13, refused(3, RefusalKind::Trial), &["end 3"]),
+                (14, gone(3), &["start 4: no-flash plain"]),
+                (15, gone(4), &["reject None", "start 5: ngram-mod"]),
+                (16, loaded(5, &[NgramMod]), &["serve 5"]),
+            ],
+        ),
+        (
+            "what was unloaded can be loaded again",
+            vec![
+                (0, asked(&lookup), &["start 1: ngram-mod"]),
+                (1, loaded(1, &[NgramMod]), &["serve 1"]),
+                (2, Event::Unload, &["end 1"]),
+                (3, gone(1), &[]),
+                (4, Event::Reload, &["start 2: ngram-mod"]),
+                (5, refused(2, RefusalKind::File), &["end 2", "give up Some(File)"]),
+            ],
+        ),
+        (
             "a chain keeps what needs no model",
             vec![
                 (0, asked(&chain), &["start 1: ngram-mod,draft-simple +draft"]),
@@ -343,7 +380,6 @@ fn the_table() {
                 (3, loaded(2, &[]), &[]),
                 (4, gone(2), &[]),
                 (HOUR, tick(), &[]),
-                (HOUR, Event::Reload, &[]),
                 (HOUR, set_draft(None), &[]),
             ],
         ),

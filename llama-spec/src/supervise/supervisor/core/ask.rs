@@ -59,8 +59,13 @@ impl Core {
         if self.ending.is_some() {
             return Err(command::stopping());
         }
+        let needed = match command {
+            Command::Reload => self.recovery.last_requested(),
+            Command::SetDraft { .. } => self.recovery.requested(),
+            Command::Load(_) | Command::Unload => None,
+        };
         let needs_load = matches!(command, Command::Reload | Command::SetDraft { .. });
-        if needs_load && self.recovery.requested().is_none() {
+        if needs_load && needed.is_none() {
             return Err(problem(ProblemKind::Invalid, "nothing is loaded: load a model first"));
         }
         let (outcome, receiver) = async_channel::bounded(1);

@@ -2,7 +2,9 @@
 
 use super::Core;
 use crate::supervise::policy::Event;
+use crate::supervise::status::State;
 use crate::supervise::supervisor::link::{Link, Notice};
+use crate::supervise::supervisor::registry::{Which, problem};
 use crate::supervise::task::{ProblemKind, Update};
 use crate::supervise::wire::{FromWorker, Pulse, VERSION};
 use std::sync::Arc;
@@ -63,6 +65,7 @@ impl Core {
             }
             FromWorker::Loaded(info) => {
                 let speculation = info.speculation.clone();
+                self.compare_model(info.identity, now);
                 self.report.loaded(info, now);
                 self.handle(Event::Loaded { worker: number, speculation }, now);
             }
@@ -121,6 +124,23 @@ impl Core {
         }
         self.proceed(now);
         true
+    }
+
+    /// Whoever starts a worker again trusts that the file is still the same. Texts cannot go on with another model.
+    fn compare_model(&mut self, identity: u64, now: Instant) {
+        let Some(path) = self.recovery.effective().map(|load| load.model.clone()) else { return };
+        let before = self.model.replace((path.clone(), identity));
+        if before.is_none_or(|(known, before)| known != path || before == identity) {
+            return;
+        }
+        let (open, message) = (self.registry.len(), "the file of the model was replaced: send it again");
+        let given = self.registry.end_all(Which::Begun, &problem(ProblemKind::Interrupted, message));
+        self.cancel_there(given);
+        let ended = open - self.registry.len();
+        if ended > 0 || matches!(self.recovery.state(), State::Recovering { .. }) {
+            let what = format!("the file of the model is not the one it was: {ended} texts that had begun were ended");
+            self.report.record(what, now);
+        }
     }
 
     pub(super) fn pulse(&mut self, pulse: Pulse, now: Instant) {

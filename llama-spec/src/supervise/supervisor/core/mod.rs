@@ -23,6 +23,7 @@ use crate::supervise::wire::TaskId;
 use async_channel::Sender;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -71,6 +72,8 @@ pub(super) struct Core {
     outcomes: Vec<Outcome>,
     first: First,
     report: Report,
+    /// The model that texts were begun with: where it is, and what tells it from another in its place.
+    model: Option<(PathBuf, u64)>,
     totals: Totals,
     vitals: Vitals,
     ending: Option<Ending>,
@@ -125,6 +128,7 @@ impl Core {
             outcomes: Vec::new(),
             first: First::Open(Vec::new()),
             report: Report::default(),
+            model: None,
             totals: Totals::default(),
             vitals: Vitals::default(),
             ending: None,

@@ -14,6 +14,7 @@ impl Core {
         Status {
             state: self.state(),
             requested: self.recovery.requested().cloned(),
+            last_requested: self.recovery.last_requested().cloned(),
             effective: self.recovery.effective().cloned(),
             info: self.report.info().cloned(),
             speculation,

@@ -113,20 +113,41 @@ fn nothing_is_loaded_after_an_unload() {
     let status = supervisor.status();
     assert_eq!((status.state, status.requested, status.process), (State::Unloaded, None, None));
     assert_eq!(supervisor.submit(task(1)).unwrap_err().kind, ProblemKind::Unavailable);
-    assert_eq!(block_on(supervisor.reload(Running::Finish)).unwrap_err().kind, ProblemKind::Invalid);
     assert_eq!(block_on(supervisor.set_draft(None, None, Running::Finish)).unwrap_err().kind, ProblemKind::Invalid);
-    block_on(supervisor.load(Load::new("target.gguf"), Running::Finish)).unwrap();
+    // It is remembered what that was.
+    assert_eq!(status.last_requested, Some(Load::new("target.gguf")));
+    block_on(supervisor.reload(Running::Finish)).unwrap();
+    assert_eq!(supervisor.status().requested, status.last_requested);
     assert_eq!(seen_one(supervisor.submit(task(2)).unwrap()).tokens, expected(2));
 }
 
 #[test]
-fn what_cannot_be_loaded_is_told_to_who_asked() {
-    let stage = Stage::new([Script::default(), Script::loads(Loading::Refused(RefusalKind::File))]);
+fn what_cannot_be_loaded_is_told_to_who_asked_and_gone_back_from() {
+    let former = Load::new("target.gguf");
+    for refuses in [Loading::Refused(RefusalKind::File), Loading::Refused(RefusalKind::Setting)] {
+        let stage = Stage::new([Script::default(), Script::loads_first(refuses)]);
+        let supervisor = started(&stage);
+        let why = block_on(supervisor.load(Load::new("no.gguf"), Running::Finish)).unwrap_err();
+        assert_eq!(why.kind, ProblemKind::Unavailable);
+        assert!(!why.message.contains('/'), "{why}");
+        until_ready(&supervisor);
+        assert_eq!(supervisor.status().requested.as_ref(), Some(&former));
+        assert_eq!(seen_one(supervisor.submit(task(3)).unwrap()).tokens, expected(3));
+    }
+    // With nothing left to take from it.
+    let stage = Stage::new([
+        Script::default(),
+        Script::loads(Loading::Dies),
+        Script::loads(Loading::Dies),
+        Script::loads(Loading::Dies),
+    ]);
     let supervisor = started(&stage);
-    let why = block_on(supervisor.load(Load::new("no.gguf"), Running::Finish)).unwrap_err();
-    assert_eq!(why.kind, ProblemKind::Unavailable);
-    assert!(!why.message.contains('/'), "{why}");
-    assert!(matches!(supervisor.status().state, State::Failed { .. }));
+    block_on(supervisor.load(Load::new("no.gguf"), Running::Finish)).unwrap_err();
+    until_ready(&supervisor);
+    assert_eq!(supervisor.status().requested.as_ref(), Some(&former));
+    let loads = stage.loads();
+    let models: Vec<_> = loads.iter().map(|loads| loads[0].0.model.to_str().unwrap()).collect();
+    assert_eq!(models, ["target.gguf", "no.gguf", "no.gguf", "no.gguf", "target.gguf"]);
 }
 
 #[test]

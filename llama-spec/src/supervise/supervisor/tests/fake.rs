@@ -25,12 +25,16 @@ pub(super) struct Script {
     pub(super) end: Option<(usize, End)>,
     /// What becomes of what it is to load.
     pub(super) loading: Loading,
+    /// Loads after the first one work.
+    pub(super) only_first: bool,
     /// The version it says it speaks.
     pub(super) version: u32,
     /// Tokens it tells at a time.
     pub(super) round: usize,
     /// Says where its sampler stands.
     pub(super) checkpoints: bool,
+    /// Which model it says it has loaded.
+    pub(super) identity: u64,
     /// What it says is active.
     pub(super) speculation: Speculation,
     /// How checks go.
@@ -62,9 +66,11 @@ impl Default for Script {
         Self {
             end: None,
             loading: Loading::Works,
+            only_first: false,
             version: VERSION,
             round: 1,
             checkpoints: true,
+            identity: 0,
             speculation: Speculation::default(),
             check: Ok(()),
         }
@@ -78,6 +84,11 @@ impl Script {
 
     pub(super) fn loads(loading: Loading) -> Self {
         Self { loading, ..Self::default() }
+    }
+
+    /// Only the first thing it is to load.
+    pub(super) fn loads_first(loading: Loading) -> Self {
+        Self { only_first: true, ..Self::loads(loading) }
     }
 }
 
@@ -256,8 +267,13 @@ impl Actor {
             ToWorker::Load { .. } => {
                 self.texts.clear();
                 self.stats = EngineStats::default();
-                match self.script.loading {
-                    Loading::Works => self.say(FromWorker::Loaded(Box::new(info(self.script.speculation.clone())))),
+                let after = if self.script.only_first { Loading::Works } else { self.script.loading.clone() };
+                match std::mem::replace(&mut self.script.loading, after) {
+                    Loading::Works => {
+                        let identity = self.script.identity;
+                        let info = Info { identity, ..info(self.script.speculation.clone()) };
+                        self.say(FromWorker::Loaded(Box::new(info)));
+                    }
                     Loading::Refused(kind) => {
                         self.say(FromWorker::NotLoaded(Refusal { kind, message: "no: /a/path".into() }));
                     }
@@ -385,6 +401,7 @@ fn finish(speculation: Speculation) -> Finish {
 
 fn info(speculation: Speculation) -> Info {
     Info {
+        identity: 0,
         description: "played".into(),
         parameters: 1,
         bytes: 1,

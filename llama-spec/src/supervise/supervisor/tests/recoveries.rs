@@ -119,6 +119,23 @@ fn a_worker_of_another_version_is_not_talked_to() {
 }
 
 #[test]
+fn texts_do_not_go_on_with_another_model() {
+    let other = Script { identity: 1, ..Script::ends_after(8, End::Dies) };
+    let stage = Stage::new([Script::ends_after(4, End::Dies), other, Script { identity: 1, ..Script::default() }]);
+    let supervisor = start(builder(), &stage);
+    until_ready(&supervisor);
+    let begun = seen_one(supervisor.submit(task(20)).unwrap());
+    assert_eq!((begun.problem.unwrap().kind, begun.tokens), (ProblemKind::Interrupted, expected(3)));
+    // It is the model now: from then on texts go on with it.
+    until_ready(&supervisor);
+    assert_eq!(seen_one(supervisor.submit(task(20)).unwrap()).tokens, expected(20));
+    let status = supervisor.status();
+    assert_eq!((status.restarts, status.info.unwrap().identity), (2, 1));
+    let told = status.recoveries.iter().filter(|recovery| recovery.what.contains("not the one it was")).count();
+    assert_eq!(told, 1, "{:?}", status.recoveries);
+}
+
+#[test]
 fn tasks_and_questions_wait_while_it_recovers() {
     let policy = Policy { crashes: 9, first_pause: Duration::from_millis(100), ..Policy::default() };
     let stage = Stage::new([Script::ends_after(1, End::Dies), Script::ends_after(0, End::Dies)]);
