@@ -17,6 +17,7 @@ pub(crate) mod forced;
 pub(crate) mod log;
 pub(crate) mod model;
 pub(crate) mod params;
+pub(crate) mod parent;
 pub(crate) mod sampler;
 pub(crate) mod speculation;
 pub(crate) mod status;

@@ -51,17 +51,17 @@ impl Process {
         // Ctrl-C in a terminal goes to all processes of a group. What becomes of a worker then is its owner's business.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let (stdin, frames) = async_channel::unbounded();
         let (end_sender, stderr_end) = mpsc::channel();
+        let mut child = start(command, frames)?;
+        let pipes = (child.stdout.take(), child.stderr.take());
         // From here on the process is ended if anything fails.
         let process = Self { id: child.id(), child: Some(child), stderr: Arc::default(), stderr_end, stdin };
-        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
+        let (Some(stdout), Some(stderr)) = pipes else {
             return Err(io::Error::other("no pipes"));
         };
         let (nonce, kept) = (nonce.clone(), process.stderr.clone());
-        spawn("llama-spec-worker-in", move || write_all(stdin, &frames))?;
         spawn("llama-spec-worker-out", move || listen_to(stdout, &nonce, hear))?;
         spawn("llama-spec-worker-err", move || {
             keep_end(stderr, &kept);
@@ -165,12 +165,27 @@ pub(crate) fn signal(_: ExitStatus) -> Option<i32> {
     None
 }
 
-/// Writes what comes until nobody sends any more, or nobody reads.
-fn write_all(mut stdin: ChildStdin, pieces: &Receiver<Vec<u8>>) {
-    while let Ok(piece) = pieces.recv_blocking() {
-        if stdin.write_all(&piece).and_then(|()| stdin.flush()).is_err() {
-            pieces.close();
+/// Starts a process on the thread that then writes to it. On Linux a worker ends with the thread that started it, so this must not
+/// be one that ends before its owner lets go of it.
+fn start(mut command: Command, frames: Receiver<Vec<u8>>) -> io::Result<Child> {
+    let (sender, started) = mpsc::channel();
+    spawn("llama-spec-worker-in", move || {
+        let mut child = command.spawn();
+        let stdin = child.as_mut().ok().and_then(|child| child.stdin.take());
+        // The receiver waits.
+        drop(sender.send(child));
+        if let Some(stdin) = stdin {
+            write_all(stdin, &frames);
         }
+    })?;
+    started.recv().unwrap_or_else(|_| Err(io::Error::other("the thread that starts it has ended")))
+}
+
+/// Writes what comes until nobody sends any more. What nobody reads is dropped.
+fn write_all(mut stdin: ChildStdin, pieces: &Receiver<Vec<u8>>) {
+    let mut is_read = true;
+    while let Ok(piece) = pieces.recv_blocking() {
+        is_read = is_read && stdin.write_all(&piece).and_then(|()| stdin.flush()).is_ok();
     }
 }
 

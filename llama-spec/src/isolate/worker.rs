@@ -2,6 +2,7 @@
 
 use super::frame::{self, Nonce, Reply, Request};
 use super::{Job, VARIABLE};
+use crate::ffi::parent;
 use crate::supervise::service;
 use std::any::Any;
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
@@ -31,6 +32,7 @@ pub(super) fn assignment() -> Option<Assignment> {
 
 /// Does the job, says how it went and ends the process.
 pub(super) fn work(Assignment { nonce, request }: Assignment) -> ! {
+    parent::die_with_it();
     let done = match read(&request) {
         Ok(Job::Serve) => serve(&nonce),
         Ok(job) => once(&nonce, job),
