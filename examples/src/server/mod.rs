@@ -10,6 +10,7 @@ mod greeting;
 pub mod limits;
 pub mod listen;
 mod news;
+pub mod origin;
 pub mod page;
 pub mod plan;
 pub mod run;

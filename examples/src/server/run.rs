@@ -6,6 +6,7 @@ use super::auth::{self, Keys};
 use super::config::{Flags, Wanted};
 use super::limits::{self, Bodies};
 use super::listen::{self, Connections};
+use super::origin::{self, Neighbours};
 use super::plan::Plan;
 use super::{fault, greeting, news, page};
 use crate::failure::Failure;
@@ -55,7 +56,13 @@ async fn serve(flags: &Flags, plan: Plan, keys: Keys, cors: Option<CorsLayer>) -
 
     let supervisor = Supervisor::builder(plan.load).patience(flags.patience);
     let supervisor = if flags.no_supervise { supervisor.in_process() } else { supervisor }.start()?;
+    let neighbours = Neighbours::new(&addresses, &keys, &flags.cors_origin);
     let router = router(flags, supervisor.clone(), &keys, plan.name, cors);
+    let router = match neighbours {
+        Some(neighbours) => router.layer(middleware::from_fn_with_state(neighbours, origin::check)),
+        None => router,
+    };
+    let router = router.layer(CatchPanicLayer::custom(panicked)).layer(middleware::from_fn(access::log));
     let (close, closed) = oneshot::channel::<()>();
     let end = async move {
         // It also ends when nobody can send any more.
@@ -104,11 +111,10 @@ fn router(flags: &Flags, supervisor: Supervisor, keys: &Keys, name: String, cors
         .layer(middleware::from_fn_with_state(Bodies::new(flags), limits::read_body))
         .layer(middleware::from_fn_with_state(keys.clone(), auth::check))
         .merge(page::routes());
-    let router = match cors {
+    match cors {
         Some(cors) => router.layer(cors),
         None => router,
-    };
-    router.layer(CatchPanicLayer::custom(panicked)).layer(middleware::from_fn(access::log))
+    }
 }
 
 /// A panic ends a request and not the server.

@@ -1,6 +1,6 @@
 //! Who is let in.
 
-use super::process::Server;
+use super::process::{Answer, Server};
 use std::fs;
 
 #[test]
@@ -24,6 +24,36 @@ fn requests_need_one_of_the_keys() {
             assert!(answer.head.contains("\r\nwww-authenticate: bearer"), "{answer:?}");
         }
     }
+}
+
+#[test]
+fn without_a_key_only_this_machine_is_answered() {
+    let server = Server::start(&["--cors-origin", "https://named.example"]);
+    let ask = |server: &Server, host: &str, more: &str| {
+        let body = r#"{"prompt": "a", "max_tokens": 2}"#;
+        let text = format!(
+            "POST /v1/completions HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n{more}\r\n{body}",
+            body.len()
+        );
+        Answer::read(&server.raw(text))
+    };
+    server.until("/ready", &[], |answer| answer.status == 200);
+    ask(&server, "evil.example", "").refused(403, "foreign_host");
+    ask(&server, "localhost", "Origin: http://evil.example\r\n").refused(403, "foreign_origin");
+    let page = format!("Origin: http://{}\r\n", server.address);
+    for (host, more) in
+        [("localhost:1234", ""), (&*server.address.to_string(), &*page), ("[::1]", "Origin: https://named.example\r\n")]
+    {
+        assert_eq!(ask(&server, host, more).status, 200, "{host} {more}");
+    }
+    // The page is kept from strangers as well.
+    let page = Answer::read(&server.raw("GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n"));
+    page.refused(403, "foreign_host");
+    // With a key, the name does not matter.
+    let server = Server::start(&["--api-key", "k"]);
+    server.until("/ready", &[], |answer| answer.status == 200);
+    assert_eq!(ask(&server, "my.server", "Authorization: Bearer k\r\nOrigin: http://my.server\r\n").status, 200);
 }
 
 #[test]

@@ -131,7 +131,7 @@ impl Server {
     }
 
     pub(crate) fn send(&self, method: &str, path: &str, headers: &[&str], body: &str) -> Answer {
-        let mut text = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n");
+        let mut text = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
         headers.iter().for_each(|header| text += &format!("{header}\r\n"));
         if !body.is_empty() {
             text += &format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());

@@ -39,7 +39,7 @@ fn stream(server: &Server, body: &str) -> BufReader<TcpStream> {
     let mut stream = server.connect();
     let length = body.len();
     let head = format!(
-        "POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+        "POST {PATH} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
     );
     stream.write_all((head + body).as_bytes()).unwrap();
     let mut reader = BufReader::new(stream);

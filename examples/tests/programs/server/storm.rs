@@ -21,7 +21,7 @@ fn megabytes(server: &Server) -> u64 {
 
 fn post(path: &str, length: usize, body: &str) -> String {
     format!(
-        "POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n\
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\
          Content-Length: {length}\r\n\r\n{body}"
     )
 }

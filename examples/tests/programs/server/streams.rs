@@ -22,7 +22,7 @@ impl Stream {
         let body = json!({"prompt": prompt, "max_tokens": tokens, "temperature": 0, "stream": true}).to_string();
         let length = body.len();
         let head = format!(
-            "POST /v1/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n\
+            "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\
              Content-Length: {length}\r\n\r\n"
         );
         let mut connection = server.connect();
