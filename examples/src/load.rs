@@ -160,10 +160,13 @@ fn load(what: &str, file: &ModelFile, layers: GpuLayers, mtp: bool, progress: Pr
     Ok(loaded?)
 }
 
+/// Whether this program can use a GPU at all.
+pub(crate) const BUILT_FOR_GPUS: bool =
+    cfg!(any(feature = "cuda", feature = "metal", feature = "vulkan", feature = "hip"));
+
 /// A program built for GPUs that runs without one says so: its user expects another speed.
 fn missing_gpu(layers: GpuLayers) -> Result<Option<String>, Failure> {
-    let built_for_gpus = cfg!(any(feature = "cuda", feature = "metal", feature = "vulkan", feature = "hip"));
-    if !built_for_gpus || layers != GpuLayers::Auto || Device::all()?.iter().any(Device::is_gpu) {
+    if !BUILT_FOR_GPUS || layers != GpuLayers::Auto || Device::all()?.iter().any(Device::is_gpu) {
         return Ok(None);
     }
     Ok(Some("no GPU device found, running on the CPU".into()))

@@ -122,7 +122,11 @@ impl ContextOptions {
         self
     }
 
-    fn validate(&self) -> Result<()> {
+    /// Checks what can be checked without a model.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for the first setting that cannot work.
+    pub fn validate(&self) -> Result<()> {
         let require = |holds: bool, setting: &'static str, value: u64, expected: &str| match holds {
             true => Ok(()),
             false => Err(Error::Setting { setting, value: value.to_string(), expected: expected.to_owned() }),

@@ -47,7 +47,7 @@ impl Keys {
     pub fn new(flags: &Flags) -> Result<Self, Failure> {
         let mut keys = Vec::new();
         for key in &flags.api_key {
-            keys.push(key_of(key).map_err(|why| Failure::Usage(format!("--api-key: {why}")))?);
+            keys.push(key_of(key).map_err(|why| Failure::Usage(format!("--api-key or LLAMA_SPEC_API_KEY: {why}")))?);
         }
         if let Some(path) = &flags.api_key_file {
             keys.extend(of_file(path)?);

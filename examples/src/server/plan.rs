@@ -3,9 +3,12 @@
 use super::config::Flags;
 use crate::failure::{Failure, tell};
 use crate::inspect;
-use crate::load::open;
+use crate::load::{self, open};
 use crate::prompt::utf8;
+use llama_spec::Error;
 use llama_spec::compat::{Conditions, Report};
+use llama_spec::context::ContextOptions;
+use llama_spec::options::GpuLayers;
 use llama_spec::supervise::Load;
 use std::fs;
 use std::path::Path;
@@ -35,6 +38,7 @@ impl Plan {
         let chat_template = flags.chat_template_file.as_deref().map(template).transpose()?;
         let context = flags.model.context_options(target.description().trained_context).slots(flags.slots);
         let context = context.kv_types(flags.kv_type_k, flags.kv_type_v).flash_attention(flags.flash_attn);
+        check(flags, &context, target.description().trained_context)?;
         let conditions = Conditions::from(&context).split_mode(flags.split_mode).supervised(!flags.no_supervise);
 
         let config = flags.spec.config(&target, draft.as_ref(), &conditions);
@@ -67,6 +71,28 @@ impl Plan {
         let name = flags.alias.clone().unwrap_or_else(|| name(&flags.model.model));
         Ok(Self { load, report, doubt, name })
     }
+}
+
+/// Refuses settings that cannot work with any files, in the words of the flags.
+fn check(flags: &Flags, context: &ContextOptions, trained: Option<u32>) -> Result<(), Failure> {
+    for (flag, layers) in [("gpu", Some(flags.model.gpu_layers)), ("draft-gpu", flags.model.draft_gpu_layers)] {
+        let wants = matches!(layers, Some(GpuLayers::All | GpuLayers::Count(1..)));
+        if wants && !load::BUILT_FOR_GPUS {
+            let message = format!("--{flag}-layers: this program was built without support for GPUs");
+            return Err(Failure::Usage(message));
+        }
+    }
+    let tokens = if context.length_per_slot == 0 { trained.unwrap_or(0) } else { context.length_per_slot };
+    context.clone().length_per_slot(tokens).validate().map_err(|error| match error {
+        Error::Setting { setting: "length_per_slot", value, expected } => {
+            Failure::Usage(format!("--context {tokens} in --slots {} is {value} tokens: {expected}", context.slots))
+        }
+        Error::Setting { setting: "kv_type_v", .. } => {
+            let message = "--kv-type-v: a quantized type needs the fused kernels, which --flash-attn off rules out";
+            Failure::Usage(message.into())
+        }
+        other => other.into(),
+    })
 }
 
 /// The text of a file.

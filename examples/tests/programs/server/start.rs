@@ -46,7 +46,7 @@ fn arguments_that_make_no_sense() {
     fs::write(&keys, "# none\n\n").unwrap();
     let bad_keys = path(dir.path().join("bad-keys"));
     fs::write(&bad_keys, "good\nsecret with spaces\n").unwrap();
-    let all: [(&[&str], &str); 23] = [
+    let all: [(&[&str], &str); 27] = [
         (&["--spec", "ngram"], "unknown speculative method `ngram`"),
         (&["--slots", "0"], "--slots"),
         (&["--slots", "257"], "256"),
@@ -67,7 +67,11 @@ fn arguments_that_make_no_sense() {
         (&["--inject-fault", "fire@1"], "abort-in-draft@N"),
         (&["--cors-origin", "example.org"], "example.org"),
         (&["--cors-origin", "https://example.org/path"], "an origin such as"),
-        (&["--api-key", ""], "--api-key"),
+        (&["--api-key", ""], "LLAMA_SPEC_API_KEY"),
+        (&["--kv-type-v", "q4_0", "--flash-attn", "off"], "--flash-attn off"),
+        (&["--gpu-layers", "5"], "--gpu-layers"),
+        (&["--draft-gpu-layers", "all"], "--draft-gpu-layers"),
+        (&["--context", "1000000000"], "--context 1000000000 in --slots 4"),
         (&["--api-key-file", &keys], "has no key"),
         (&["--modell", "x"], "--modell"),
     ];
