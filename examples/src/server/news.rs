@@ -83,6 +83,7 @@ impl Drop for Bar {
 pub(super) async fn tell(supervisor: Supervisor) {
     let mut state = None;
     let mut recoveries = Vec::new();
+    let mut told = Vec::new();
     loop {
         let status = supervisor.status();
         let known: Vec<String> = status.recoveries.into_iter().map(|recovery| recovery.what).collect();
@@ -97,7 +98,9 @@ pub(super) async fn tell(supervisor: Supervisor) {
             match status.state {
                 State::Failed { .. } => {
                     tracing::error!(target: "server", state = name, reason, "engine");
-                    status.log.iter().for_each(|line| tracing::error!(target: "server", line, "its last words"));
+                    let new = fresh(&told, &status.log);
+                    new.iter().for_each(|line| tracing::error!(target: "server", line, "its last words"));
+                    told = status.log;
                 }
                 State::Degraded { .. } | State::Recovering { .. } => {
                     tracing::warn!(target: "server", state = name, reason, "engine");
