@@ -13,6 +13,7 @@ impl Backend for Supervisor {
         Snapshot {
             state: status.state,
             requested: status.requested,
+            last_requested: status.last_requested,
             effective: status.effective,
             info: status.info,
             speculation: status.speculation,

@@ -3,23 +3,27 @@
 use super::ApiState;
 use super::error::ApiError;
 use super::fields::{self, Fields};
+use super::redact;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use llama_spec::compat::Conditions;
 use llama_spec::spec::{Method, SpecConfig};
 use llama_spec::supervise::{Load, Running};
+use llama_spec::{Error, ModelFile};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
 type Done = Result<Json<Value>, ApiError>;
 
 /// Loads another model, or the same with other settings: the fields of a [`Load`] that change, and `running`. What is not
-/// named stays, but a draft and methods go with their model.
+/// named stays, also after the model was unloaded, but a draft and methods go with their model. What cannot work is refused
+/// before anything is dropped.
 pub(super) async fn load(State(api): State<ApiState>, mut fields: Fields) -> Done {
     allowed(&api)?;
     let running = running(&mut fields)?;
-    let current = api.backend().status().requested;
-    let load = changed(current, fields)?;
+    let load = changed(api.backend().status().last_requested, fields)?;
+    loadable(&api, &load).await?;
     api.backend().load(load, running).await?;
     Ok(done(&api))
 }
@@ -29,11 +33,14 @@ pub(super) async fn reload(State(api): State<ApiState>, mut fields: Fields) -> D
     allowed(&api)?;
     let running = running(&mut fields)?;
     nothing_left(&fields)?;
+    if let Some(load) = api.backend().status().last_requested {
+        loadable(&api, &load).await?;
+    }
     api.backend().reload(running).await?;
     Ok(done(&api))
 }
 
-/// Drops what is loaded.
+/// Drops what is loaded. Its settings are remembered.
 pub(super) async fn unload(State(api): State<ApiState>, mut fields: Fields) -> Done {
     allowed(&api)?;
     let running = running(&mut fields)?;
@@ -50,8 +57,16 @@ pub(super) async fn draft(State(api): State<ApiState>, mut fields: Fields) -> Do
     let draft: Option<PathBuf> = fields.take("draft")?;
     let methods = fields.value("spec").map(methods).transpose()?.flatten();
     nothing_left(&fields)?;
+    if let Some(load) = api.backend().status().requested {
+        loadable(&api, &drafting(load, draft.clone(), methods.clone())).await?;
+    }
     api.backend().set_draft(draft, methods, running).await?;
     Ok(done(&api))
+}
+
+fn drafting(mut load: Load, draft: Option<PathBuf>, speculation: Option<SpecConfig>) -> Load {
+    (load.draft, load.speculation) = (draft, speculation);
+    load
 }
 
 fn allowed(api: &ApiState) -> Result<(), ApiError> {
@@ -60,6 +75,38 @@ fn allowed(api: &ApiState) -> Result<(), ApiError> {
     }
     let message = "models are loaded and unloaded only by a server that asks for an API key";
     Err(ApiError::new(StatusCode::FORBIDDEN, "admin_disabled", message))
+}
+
+/// Holds the files against the rules and the settings, as the server did when it was started.
+async fn loadable(api: &ApiState, load: &Load) -> Result<(), ApiError> {
+    let (load, supervised) = (load.clone(), api.options().supervised);
+    let checked = tokio::task::spawn_blocking(move || check(&load, supervised)).await;
+    checked.unwrap_or_else(|_| Err(("model", "the files could not be looked at".to_owned()))).map_err(|(param, why)| {
+        let error = ApiError::new(StatusCode::BAD_REQUEST, "not_loadable", redact::line(&why));
+        error.about(param)
+    })
+}
+
+/// The field that is to blame, and why.
+fn check(load: &Load, supervised: bool) -> Result<(), (&'static str, String)> {
+    let open = |param, path| {
+        let opened = ModelFile::open(path).and_then(|file| file.require_loadable().map(|()| file));
+        opened.map_err(|error: Error| (param, error.to_string()))
+    };
+    let target = open("model", &load.model)?;
+    let draft = load.draft.as_ref().map(|draft| open("draft", draft)).transpose()?;
+    load.context.validate().map_err(|error| ("context", error.to_string()))?;
+    let conditions = Conditions::from(&load.context).split_mode(load.split_mode).supervised(supervised);
+    let choose = || SpecConfig::choose(&target, draft.as_ref(), &conditions);
+    let config = load.speculation.clone().unwrap_or_else(choose);
+    let asked = load.speculation.is_some() || draft.is_some();
+    match config.check(&target, draft.as_ref(), &conditions) {
+        // What nobody asked for can be done without, but a model must be one that generates.
+        Err(why) if asked || !target.kind().is_generative() => {
+            Err((if draft.is_some() { "draft" } else { "model" }, why.to_string()))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn done(api: &ApiState) -> Json<Value> {

@@ -51,6 +51,8 @@ pub struct Snapshot {
     pub state: State,
     /// What it was asked to load.
     pub requested: Option<Load>,
+    /// The same, also after it was unloaded.
+    pub last_requested: Option<Load>,
     /// What is loaded.
     pub effective: Option<Load>,
     /// What is known of the loaded models.

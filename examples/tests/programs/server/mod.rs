@@ -1,5 +1,6 @@
 //! The server from outside: how it starts and refuses to, who is let in, what it puts up with, and how it ends.
 
+mod admin;
 mod auth;
 mod clients;
 mod like_llama_server;

@@ -2,6 +2,7 @@
 
 use super::fake::{Fake, problem};
 use super::*;
+use llama_spec::supervise::Load;
 use llama_spec_tests::zoo;
 use serde_json::json;
 
@@ -18,40 +19,93 @@ async fn only_the_owner_loads() {
     assert!(fake.commands().is_empty());
 }
 
+/// An engine with files that are there: what it has loaded, and another draft for it.
+fn with_files() -> (Arc<Fake>, String, String) {
+    let (fake, target, draft) = (Fake::ready(), zoo::file("target"), zoo::file("draft-0.8"));
+    fake.change(|status| {
+        let mut load = Load::new(&target);
+        load.draft = Some(draft.clone());
+        load.context.slots = 3;
+        (status.requested, status.last_requested) = (Some(load.clone()), Some(load));
+    });
+    let text = |path: std::path::PathBuf| path.to_str().unwrap().to_owned();
+    (fake, text(target), text(draft))
+}
+
 #[tokio::test]
 async fn commands_reach_the_engine() {
-    let fake = Fake::ready();
+    let (fake, kept, draft) = with_files();
+    let other = zoo::file("chat").to_str().unwrap().to_owned();
     let router = with(&fake, |options| options.admin = true);
     for (path, body) in [
-        ("/admin/load", json!({ "model": "other.gguf", "running": "cancel" })),
-        ("/admin/load", json!({ "context": { "slots": 3 } })),
-        ("/admin/load", json!({ "draft": "d.gguf", "spec": "draft-simple" })),
+        ("/admin/load", json!({ "model": other, "running": "cancel" })),
+        ("/admin/load", json!({ "context": { "slots": 2 } })),
+        ("/admin/load", json!({ "draft": draft, "spec": "draft-simple" })),
         ("/admin/reload", json!({})),
         ("/admin/unload", json!({ "running": "finish" })),
         ("/admin/draft", json!({ "draft": null, "running": "cancel" })),
-        ("/admin/draft", json!({ "draft": "d.gguf", "spec": ["draft-simple", "ngram-mod"] })),
-        ("/admin/draft", json!({ "draft": "d.gguf", "spec": "none" })),
+        ("/admin/draft", json!({ "draft": draft, "spec": ["draft-simple", "ngram-mod"] })),
+        ("/admin/draft", json!({ "draft": draft, "spec": "none" })),
     ] {
         let got = post(&router, path, body).await;
         assert_has(&got.json(), &json!({ "status": "ok", "state": "ready" }));
     }
-    let kept = "/srv/secret/models/big-model-00001-of-00002.gguf";
     let expected = [
-        "load other.gguf None Cancel".to_owned(),
-        format!("load {kept} Some(\"/srv/secret/models/small.gguf\") Finish"),
-        format!("load {kept} Some(\"d.gguf\") Finish"),
+        format!("load {other} None 3 Cancel"),
+        format!("load {kept} Some({draft:?}) 2 Finish"),
+        format!("load {kept} Some({draft:?}) 3 Finish"),
         "reload Finish".to_owned(),
         "unload Finish".to_owned(),
         "draft None None Cancel".to_owned(),
-        "draft Some(\"d.gguf\") Some([DraftSimple, NgramMod]) Finish".to_owned(),
-        "draft Some(\"d.gguf\") Some([]) Finish".to_owned(),
+        format!("draft Some({draft:?}) Some([DraftSimple, NgramMod]) Finish"),
+        format!("draft Some({draft:?}) Some([]) Finish"),
     ];
     assert_eq!(fake.commands(), expected);
 }
 
 #[tokio::test]
+async fn settings_survive_an_unload() {
+    let (fake, target, draft) = with_files();
+    let router = with(&fake, |options| options.admin = true);
+    fake.change(|status| status.requested = None);
+    let chat = zoo::file("chat");
+    for body in [json!({ "model": target }), json!({}), json!({ "model": chat })] {
+        assert_eq!(post(&router, "/admin/load", body).await.status, 200);
+    }
+    let expected = [
+        format!("load {target} Some({draft:?}) 3 Finish"),
+        format!("load {target} Some({draft:?}) 3 Finish"),
+        format!("load {} None 3 Finish", chat.display()),
+    ];
+    assert_eq!(fake.commands(), expected);
+}
+
+#[tokio::test]
+async fn what_cannot_work_is_refused_before_anything_is_dropped() {
+    let (fake, target, _) = with_files();
+    let router = with(&fake, |options| options.admin = true);
+    let (foreign, text) = (zoo::file("draft-other-vocabulary"), file!());
+    for (path, body, param, said) in [
+        ("/admin/load", json!({ "model": "/secret/nope.gguf" }), "model", "nope.gguf"),
+        ("/admin/load", json!({ "model": text }), "model", "admin.rs"),
+        ("/admin/load", json!({ "draft": "/secret/nope.gguf" }), "draft", "nope.gguf"),
+        ("/admin/load", json!({ "model": target, "draft": foreign }), "draft", "vocabular"),
+        ("/admin/load", json!({ "context": { "slots": 1000 } }), "context", "slots"),
+        ("/admin/draft", json!({ "draft": "/secret/nope.gguf" }), "draft", "nope.gguf"),
+        ("/admin/draft", json!({ "draft": foreign }), "draft", "vocabular"),
+    ] {
+        let (status, code, found, message) = post(&router, path, body.clone()).await.error();
+        assert_eq!((status, code.as_str(), found.as_deref()), (400, "not_loadable", Some(param)), "{body}: {message}");
+        assert!(message.contains(said) && !message.contains("secret"), "{body}: {message}");
+    }
+    fake.change(|status| status.last_requested = Some(Load::new("/secret/nope.gguf")));
+    assert_eq!(post(&router, "/admin/reload", json!({})).await.error().0, 400);
+    assert!(fake.commands().is_empty(), "{:?}", fake.commands());
+}
+
+#[tokio::test]
 async fn mistakes_are_named() {
-    let fake = Fake::ready();
+    let (fake, ..) = with_files();
     let router = with(&fake, |options| options.admin = true);
     for (path, body, param) in [
         ("/admin/load", json!({ "modle": "x" }), "modle"),

@@ -125,7 +125,8 @@ impl Backend for Arc<Fake> {
     }
 
     fn load(&self, load: Load, running: Running) -> BoxFuture<'static, Result<(), Problem>> {
-        self.command(format!("load {} {:?} {running:?}", load.model.display(), load.draft))
+        let slots = load.context.slots;
+        self.command(format!("load {} {:?} {slots} {running:?}", load.model.display(), load.draft))
     }
 
     fn reload(&self, running: Running) -> BoxFuture<'static, Result<(), Problem>> {
@@ -172,6 +173,7 @@ fn snapshot() -> Snapshot {
     Snapshot {
         state: State::Ready,
         requested: Some(load.clone()),
+        last_requested: Some(load.clone()),
         effective: Some(load),
         info: Some(serde_json::from_value(info).unwrap()),
         speculation,
