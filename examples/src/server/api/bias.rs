@@ -51,6 +51,8 @@ fn what(token: Value) -> Result<What, ApiError> {
         }
         Value::String(text) => match text.parse::<i32>() {
             Ok(id) if id >= 0 => Ok(What::Token(Token::new(id))),
+            // Who writes it means a token, and there is none.
+            Ok(_) => Err(wrong()),
             _ if text.is_empty() || text.len() > MAX_TEXT => Err(wrong()),
             _ => Ok(What::Text(text)),
         },

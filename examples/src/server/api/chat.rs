@@ -58,6 +58,7 @@ pub(super) async fn handle(
 /// How many log-probabilities are asked for beside each token's own; nothing for none at all.
 fn wanted_logprobs(fields: &mut Fields) -> Result<Option<u32>, ApiError> {
     let top = fields.take::<u32>("top_logprobs")?;
+    let named = top.is_some();
     let llama = fields.take::<u32>("n_probs")?.filter(|top| *top > 0);
     let top = match (fields.flag("logprobs")?, top) {
         (false, Some(1..)) => return Err(ApiError::invalid("top_logprobs", "`logprobs` must be true for it")),
@@ -65,7 +66,10 @@ fn wanted_logprobs(fields: &mut Fields) -> Result<Option<u32>, ApiError> {
         (false, _) => llama,
     };
     match top {
-        Some(top @ 101..) => Err(ApiError::invalid("top_logprobs", format!("it is {top}; expected 0 to 100"))),
+        Some(top @ 101..) => {
+            let param = if named { "top_logprobs" } else { "n_probs" };
+            Err(ApiError::invalid(param, format!("`{param}` is {top}; expected 0 to 100")))
+        }
         top => Ok(top),
     }
 }

@@ -78,8 +78,9 @@ fn wanted_logprobs(fields: &mut Fields, echo: bool) -> Result<Option<u32>, ApiEr
         Some(Value::Bool(true)) => Some(0),
         Some(number) => Some(super::fields::read::<u32>("logprobs", number)?),
     };
+    let param = if top.is_some() { "logprobs" } else { "n_probs" };
     match top.or(fields.take::<u32>("n_probs")?.filter(|top| *top > 0)) {
-        Some(top @ 101..) => Err(ApiError::invalid("logprobs", format!("it is {top}; expected 0 to 100"))),
+        Some(top @ 101..) => Err(ApiError::invalid(param, format!("`{param}` is {top}; expected 0 to 100"))),
         Some(_) if echo => {
             let message = "the prompt has no log-probabilities here, so they cannot come together with `echo`";
             Err(ApiError::unsupported("echo", message))

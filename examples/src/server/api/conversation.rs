@@ -2,8 +2,8 @@
 
 use super::error::ApiError;
 use super::fields::{self, Fields};
-use super::hostile;
-use super::sampling;
+use super::schema::{self, Budget};
+use super::{hostile, sampling};
 use llama_spec::chat::{ChatRequest, Continuation, Message, ReasoningFormat, Role, Tool, ToolChoice};
 use serde_json::{Map, Value};
 
@@ -107,6 +107,7 @@ fn tools(fields: &mut Fields) -> Result<Vec<Tool>, ApiError> {
         return Err(ApiError::invalid("tools", format!("at most {MAX_TOOLS} tools are taken")));
     }
     let mut tools: Vec<Tool> = Vec::with_capacity(values.len());
+    let mut budget = Budget::default();
     for (index, mut value) in values.into_iter().enumerate() {
         let place = format!("tools[{index}]");
         match value.get("type").and_then(Value::as_str) {
@@ -121,7 +122,7 @@ fn tools(fields: &mut Fields) -> Result<Vec<Tool>, ApiError> {
         }
         let tool: Tool = fields::read(&place, Value::Object(value))?;
         let param = format!("{place}.function.parameters");
-        hostile::check_schema(&param, &tool.parameters)?;
+        budget.check(&param, &tool.parameters)?;
         if tool.name.is_empty() || tool.name.len() > 256 || tools.iter().any(|known| known.name == tool.name) {
             let param = format!("{place}.function.name");
             return Err(ApiError::invalid(param, "each tool has a name of its own, of up to 256 bytes"));
@@ -186,10 +187,11 @@ fn form(fields: &mut Fields, request: &mut ChatRequest) -> Result<(), ApiError> 
         Some(schema) => ("json_schema", Some(schema)),
         None => ("response_format", asked),
     };
-    if let Some(schema) = &schema {
-        hostile::check_schema(param, schema)?;
+    request.json_schema = schema.map(|schema| schema::of_answer(param, schema)).transpose()?;
+    if request.tool_choice == ToolChoice::Required {
+        // All of the answer is calls then, and llama.cpp would take the schema for it.
+        request.json_schema = None;
     }
-    request.json_schema = schema;
     request.grammar = fields.take::<String>("grammar")?.filter(|grammar| !grammar.is_empty());
     if let Some(grammar) = &request.grammar {
         hostile::check_grammar("grammar", grammar)?;

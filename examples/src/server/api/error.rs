@@ -127,6 +127,8 @@ impl From<Problem> for ApiError {
         match setting.as_deref() {
             // Which of the fields it is, the engine does not know.
             Some("sampler") | None => error,
+            // What the template cannot do is no mistake.
+            Some("tool_choice") => Self { code: Some("unsupported_value"), ..error }.about("tool_choice"),
             Some(setting) => error.about(field(setting)),
         }
     }
@@ -159,6 +161,7 @@ fn field(setting: &str) -> &str {
         "dry.last_n" => "dry_penalty_last_n",
         "dynamic_temperature" | "dynamic_temperature.range" => "dynatemp_range",
         "dynamic_temperature.exponent" => "dynatemp_exponent",
+        "json_schema" => "response_format",
         "mirostat.eta" => "mirostat_eta",
         "mirostat.tau" => "mirostat_tau",
         "penalties" | "penalties.repeat" => "repeat_penalty",

@@ -49,7 +49,7 @@ impl Fields {
 
     /// Takes a field as it is.
     pub(super) fn value(&mut self, name: &str) -> Option<Value> {
-        self.0.remove(name).filter(|value| !value.is_null())
+        self.0.remove(name).filter(|value| !value.is_null()).map(whole)
     }
 
     /// The name of a field that nobody took.
@@ -71,9 +71,35 @@ pub(super) fn read<T: DeserializeOwned>(param: &str, value: Value) -> Result<T, 
             inner if inner.starts_with('[') => format!("{param}{inner}"),
             inner => format!("{param}.{inner}"),
         };
-        let message = format!("`{param}`: {}", error.inner());
+        let message = format!("`{param}`: {}", plain(&error.inner().to_string()));
         ApiError::new(StatusCode::BAD_REQUEST, "invalid_type", message).about(param)
     })
+}
+
+/// A number such as 2.0, which some clients write for 2, as the other one.
+fn whole(value: Value) -> Value {
+    // Above it not every whole number is one of these.
+    const MOST: f64 = 9_007_199_254_740_992.0;
+    match value.as_f64().filter(|number| value.is_f64() && number.fract() == 0.0 && number.abs() <= MOST) {
+        Some(number) => Value::from(number as i64),
+        None => value,
+    }
+}
+
+/// A message without names that only this program's language has.
+fn plain(message: &str) -> String {
+    let Some((found, expected)) = message.rsplit_once("expected ") else { return message.to_owned() };
+    let expected = match expected {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number from 0",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "f32" | "f64" | "a JSON number" => "a number",
+        "a sequence" => "a list",
+        "a map" => "an object",
+        other if other.starts_with("struct ") => "an object",
+        other if other.starts_with("a tuple") || other.starts_with("tuple") => "a list of as many as belong together",
+        other => other,
+    };
+    format!("{found}expected {expected}")
 }
 
 /// What is said of a field that is not there.
@@ -137,6 +163,26 @@ mod tests {
         assert_eq!(fields.left(), Some("c"));
         assert_eq!(fields.first::<String>(&["b", "c"]).unwrap().as_deref(), Some("x"));
         assert_eq!(fields.left(), None);
+    }
+
+    #[test]
+    fn numbers_may_have_a_point_and_types_have_plain_names() {
+        let all = json!({ "a": 2.0, "b": -1.0, "c": 2.5, "d": "x", "e": -1, "f": {}, "g": 1e300, "h": 2.0 });
+        let mut fields = fields(all);
+        assert_eq!(fields.take::<u32>("a").unwrap(), Some(2));
+        assert_eq!(fields.take::<i64>("b").unwrap(), Some(-1));
+        assert_eq!(fields.take::<f32>("h").unwrap(), Some(2.0));
+        let message = |error: ApiError| error.body()["error"]["message"].as_str().unwrap().to_owned();
+        for (got, expected) in [
+            (fields.take::<u32>("c").unwrap_err(), "a whole number from 0"),
+            (fields.take::<f32>("d").unwrap_err(), "a number"),
+            (fields.take::<u32>("e").unwrap_err(), "a whole number from 0"),
+            (fields.take::<Vec<u32>>("f").unwrap_err(), "a list"),
+            (fields.take::<i64>("g").unwrap_err(), "a whole number"),
+        ] {
+            let message = message(got);
+            assert!(message.ends_with(&format!("expected {expected}")), "{message}");
+        }
     }
 
     #[test]

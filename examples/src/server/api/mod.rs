@@ -10,7 +10,7 @@
 //! | `models`, `unsupported` | `/v1/models`, and what there is not, such as `/v1/embeddings` |
 //! | `health`, `status`, `inspect`, `metrics` | how the server is |
 //! | `admin` | loading and unloading |
-//! | `fields`, `conversation`, `prompt`, `sampling`, `bias`, `speculation`, `common`, `hostile` | from a request to a task |
+//! | `fields`, `conversation`, `prompt`, `sampling`, `bias`, `speculation`, `common`, `hostile`, `schema` | from a request to a task |
 //! | `answers`, `sse`, `delta`, `logprobs`, `numbers` | from an answer's steps to a response |
 //! | `error`, `redact` | errors, and what they do not say |
 
@@ -36,6 +36,7 @@ mod numbers;
 mod prompt;
 mod redact;
 mod sampling;
+mod schema;
 mod speculation;
 mod sse;
 mod status;

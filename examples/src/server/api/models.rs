@@ -4,6 +4,7 @@ use super::ApiState;
 use super::backend::Snapshot;
 use super::error::ApiError;
 use axum::Json;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde_json::{Value, json};
@@ -17,9 +18,14 @@ pub(super) async fn list(State(api): State<ApiState>) -> Json<Value> {
 }
 
 /// The model of this name.
-pub(super) async fn one(State(api): State<ApiState>, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
+pub(super) async fn one(
+    State(api): State<ApiState>,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<Json<Value>, ApiError> {
     let snapshot = api.backend().status();
-    if snapshot.requested.is_none() || id != api.model(&snapshot) {
+    // What is no text is no name.
+    let is_it = id.is_ok_and(|Path(id)| id == api.model(&snapshot));
+    if snapshot.requested.is_none() || !is_it {
         let message = "there is no model of this name; GET /v1/models tells which there is";
         return Err(ApiError::new(StatusCode::NOT_FOUND, "model_not_found", message).about("model"));
     }

@@ -3,7 +3,7 @@
 use super::bias::{self, Bias};
 use super::error::ApiError;
 use super::fields::Fields;
-use super::hostile;
+use super::{hostile, schema};
 use llama_spec::SamplerOptions;
 use llama_spec::sample::{AdaptiveP, Dry, DynamicTemperature, Grammar, Mirostat, Stage, Xtc};
 use serde_json::Value;
@@ -63,7 +63,11 @@ impl Sampling {
 
     /// Takes the form that the text must have, where no chat template has a part in it.
     pub(super) fn take_grammar(&mut self, fields: &mut Fields) -> Result<(), ApiError> {
-        let schema = fields.value("json_schema").or(response_schema(fields)?);
+        let asked = response_schema(fields)?;
+        let (param, schema) = match fields.value("json_schema") {
+            Some(schema) => ("json_schema", Some(schema)),
+            None => ("response_format", asked),
+        };
         let grammar = fields.take::<String>("grammar")?.filter(|grammar| !grammar.is_empty());
         self.options.grammar = match (grammar, schema) {
             (Some(_), Some(_)) => {
@@ -73,10 +77,7 @@ impl Sampling {
                 hostile::check_grammar("grammar", &grammar)?;
                 Some(Grammar::Gbnf(grammar))
             }
-            (None, Some(schema)) => {
-                hostile::check_schema("json_schema", &schema)?;
-                Some(Grammar::JsonSchema(schema))
-            }
+            (None, Some(schema)) => Some(Grammar::JsonSchema(schema::of_answer(param, schema)?)),
             (None, None) => None,
         };
         Ok(())

@@ -280,11 +280,20 @@ async fn the_form_of_an_answer() {
     let chat = asked(json!({ "grammar": "root ::= \"a\"" })).await.chat.unwrap();
     assert_eq!(chat.grammar.as_deref(), Some("root ::= \"a\""));
     let deep = (0..60).fold(json!({}), |inner, _| json!({ "items": inner }));
+    let properties: serde_json::Map<_, _> = (0..2000).map(|index| (format!("p{index}"), json!({}))).collect();
+    let many = json!({ "type": "object", "properties": properties });
     for (bad, param) in [
         (json!({ "response_format": { "type": "xml" } }), "response_format.type"),
         (json!({ "response_format": { "type": "json_schema" } }), "response_format.json_schema.schema"),
         (json!({ "response_format": { "type": "json_schema", "json_schema": { "schema": deep } } }), "response_format"),
         (json!({ "json_schema": deep }), "json_schema"),
+        (json!({ "json_schema": many }), "json_schema"),
+        (json!({ "response_format": { "type": "json_object", "schema": many } }), "response_format"),
+        (
+            json!({ "tools": [{ "type": "function", "function": { "name": "f", "parameters": many } }] }),
+            "tools[0].function.parameters",
+        ),
+        (json!({ "json_schema": false }), "json_schema"),
         (json!({ "grammar": "root ::= \"a\"", "json_schema": schema }), "grammar"),
         (json!({ "response_format": "json" }), "response_format"),
     ] {

@@ -97,5 +97,8 @@ async fn unknown_places_and_methods() {
     let got = get(&router, PATH).await;
     assert_eq!((got.error().0, got.error().1.as_str()), (405, "method_not_allowed"));
     assert_eq!(got.headers["allow"], "POST");
-    assert_eq!(get(&router, "/v1/models/other").await.error().0, 404);
+    for other in ["/v1/models/other", "/v1/models/%ff"] {
+        let got = get(&router, other).await;
+        assert_eq!((got.error().0, got.error().1.as_str()), (404, "model_not_found"), "{other}");
+    }
 }
