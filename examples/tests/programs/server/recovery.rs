@@ -142,3 +142,19 @@ fn it_is_not_ready_while_requests_fail() {
     assert!(!status.body.contains(".gguf\"") && !answer.body.contains('/'), "{answer:?}");
     assert_eq!(server.get("/health", &[]).status, 200);
 }
+
+#[test]
+fn a_worker_that_is_stopped_does_not_outlive_the_server() {
+    let server = drafted(&[]);
+    let worker = worker(&server);
+    assert!(std::process::Command::new("kill").args(["-STOP", &worker]).status().unwrap().success());
+    server.signal("KILL");
+    let deadline = std::time::Instant::now() + super::process::LONG;
+    // Whoever adopts it may leave it unburied.
+    while fs::read_to_string(format!("/proc/{worker}/stat"))
+        .is_ok_and(|stat| !stat.contains(") Z ") && !stat.contains(") X "))
+    {
+        assert!(std::time::Instant::now() < deadline, "{worker} is still there");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
