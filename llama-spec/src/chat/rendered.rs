@@ -115,7 +115,7 @@ impl Rendered {
         })
     }
 
-    /// Whether the answer can be nothing but calls of tools, from its first token on. Where calls are
+    /// Whether the answer cannot end by itself without a call of a tool; text may come before it. Where calls are
     /// [required](super::ToolChoice::Required), that is so unless the template has no form for them.
     pub fn requires_calls(&self) -> bool {
         let form = &self.form;
