@@ -4,6 +4,7 @@ use super::ApiState;
 use super::error::ApiError;
 use super::fields::{self, Fields};
 use super::redact;
+use crate::failure::one_line;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -82,7 +83,7 @@ async fn loadable(api: &ApiState, load: &Load) -> Result<(), ApiError> {
     let (load, supervised) = (load.clone(), api.options().supervised);
     let checked = tokio::task::spawn_blocking(move || check(&load, supervised)).await;
     checked.unwrap_or_else(|_| Err(("model", "the files could not be looked at".to_owned()))).map_err(|(param, why)| {
-        let error = ApiError::new(StatusCode::BAD_REQUEST, "not_loadable", redact::line(&why));
+        let error = ApiError::new(StatusCode::BAD_REQUEST, "not_loadable", redact::paths(&one_line(&why)));
         error.about(param)
     })
 }
