@@ -9,9 +9,6 @@ use std::fmt::Write;
 use std::time::Duration;
 use toml::Value;
 
-/// What is written in place of a key.
-const REDACTED: &str = "<redacted>";
-
 /// Every option with its value and where that comes from. Read as a file, it gives the same settings, keys aside.
 pub(super) fn file(command: &Command, matches: &ArgMatches, settings: &Settings) -> String {
     let mut text = String::new();
@@ -36,6 +33,8 @@ pub(super) fn file(command: &Command, matches: &ArgMatches, settings: &Settings)
         };
         let _ = match values.is_empty() {
             true => writeln!(text, "# {name} is not set"),
+            // Anything in its place would be a key that everybody knows, once this is read as a file.
+            false if name == "api-key" => writeln!(text, "# {name} is set ({} not shown) # {from}", values.len()),
             false => writeln!(text, "{name} = {} # {from}", value(arg, values)),
         };
     }
@@ -46,10 +45,7 @@ fn lossy(value: &std::ffi::OsStr) -> String {
     value.to_string_lossy().into_owned()
 }
 
-fn value(arg: &Arg, mut values: Vec<String>) -> Value {
-    if arg.get_id() == "api_key" {
-        values.iter_mut().for_each(|key| *key = REDACTED.to_owned());
-    }
+fn value(arg: &Arg, values: Vec<String>) -> Value {
     let typed: Vec<Value> = values.into_iter().map(|text| one(arg.get_value_parser(), text)).collect();
     let list = matches!(arg.get_action(), ArgAction::Append);
     match <[Value; 1]>::try_from(typed) {
