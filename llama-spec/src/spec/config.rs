@@ -95,8 +95,8 @@ pub struct DraftModelSettings {
     /// section 2.3): the text has the target's distribution, though with a seed it is another text than without speculation.
     /// Else the most probable token is drafted and compared. For `draft-simple`, `draft-mtp` and DFlash2 drafts. Default: off.
     pub probabilistic: bool,
-    /// The draft's candidates are selected on the device that computes them. Not for `draft-simple`, and with several slots for
-    /// `draft-mtp` only, since llama.cpp mixes up the others' slots there. Default: on.
+    /// The draft's candidates are selected on the device that computes them: for block drafts (DFlash, DSpark) of an engine with
+    /// one slot, since llama.cpp mixes up several there. The other methods read the logits. Default: on.
     pub sample_on_device: bool,
 }
 
