@@ -15,6 +15,7 @@ mod options;
 mod plot;
 mod print;
 mod process;
+mod quick;
 mod results;
 mod workload;
 

@@ -29,7 +29,7 @@ pub fn svg(results: &Results) -> String {
         results.concurrencies().into_iter().map(|concurrency| (concurrency, bars(results, concurrency))).collect();
     let groups = panels.iter().map(|(_, bars)| bars.len()).max().unwrap_or(0) as f64;
     let group = BAR * names.len() as f64 + GAP;
-    let (width, panel) = ((LEFT + groups * group + GAP).max(640.0), HEAD + HEIGHT + FOOT);
+    let (width, panel) = ((LEFT + groups * group + GAP).max(760.0), HEAD + HEIGHT + FOOT);
     let height = panel * panels.len() as f64 + 30.0;
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
