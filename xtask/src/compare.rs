@@ -2,7 +2,6 @@
 
 #[path = "../../benches/src/compare/options.rs"]
 #[expect(unreachable_pub, reason = "the benches have the same file as part of a library")]
-#[allow(dead_code, reason = "what only the program that compares needs")]
 mod options;
 
 pub(crate) use options::Options;

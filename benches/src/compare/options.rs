@@ -40,7 +40,7 @@ pub struct Options {
     /// Make answers no longer than this, in tokens
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(8..))]
     pub tokens: Option<u32>,
-    /// Settings of llama-server's speculation, separated by commas: METHOD[:DRAFT[:MATCH]], such as ngram-mod:16:8 for drafts of
+    /// Settings of llama-server's speculation, separated by commas: METHOD, METHOD:DRAFT or METHOD:DRAFT:MATCH, such as ngram-mod:16:8 for drafts of
     /// 16 tokens looked up by 8; `none` for no grid [default: four kinds of lookup at three lengths, and ngram-cache]
     #[arg(long, value_name = "SETTINGS", value_delimiter = ',')]
     pub settings: Vec<String>,
