@@ -90,8 +90,8 @@ impl Purse {
         Self { bound, time, plain, guard, trials, closed: false, begun: false }
     }
 
-    /// Enters a round that took `time` (the credible part of it: `credible`), where `round` is what a plain round takes and
-    /// `plain` what plain decoding of its tokens.
+    /// Enters a round that took `time` (the credible part of it: `credible`), where `round` is what a plain round takes
+    /// and `plain` what plain decoding of its tokens.
     pub(super) fn enter(&mut self, time: f64, credible: f64, plain: f64, round: f64) {
         if !self.begun {
             (self.begun, self.guard, self.trials) = (true, GUARD * round, TRIALS / 4.0 * round);

@@ -8,7 +8,8 @@ pub type DrafterIndex = usize;
 /// When and how a drafter costs time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DrafterKind {
-    /// Its drafts cost next to nothing and are there before anything is decided: lookup in the text, a user's own drafter.
+    /// Its drafts cost next to nothing and are there before anything is decided: lookup in the text, a user's own
+    /// drafter.
     Free,
     /// Token by token, one step for all texts at once: a draft model, MTP, EAGLE-3.
     Stepwise,

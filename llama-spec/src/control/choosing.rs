@@ -1,9 +1,10 @@
 //! When all drafts are there: which of them are verified, and how much of each.
 
 use super::chain::{Chain, Sequence};
-use super::controller::{Controller, Left, Mode, bias};
+use super::controller::Controller;
 use super::plan::{Choice, Pick};
-use super::planning::{LOOK, fill, value};
+use super::planning::LOOK;
+use super::round::{Left, Mode};
 
 impl Controller {
     /// Decides what is verified, all drafts being there: the free ones and what the plan had drafted. What was spent on
@@ -17,7 +18,7 @@ impl Controller {
         let count = sequences.len();
         let spare = self.round.rows.saturating_sub(count);
         let rollback = self.clock.rollback();
-        self.fill_all(sequences, chains);
+        self.fill_free(sequences, chains);
         let Self { round, scratch, .. } = self;
         scratch.free.pass(spare, |division| round.table(count + division.drafted) + division.rejected * rollback);
         let price = round.price;
@@ -68,58 +69,6 @@ impl Controller {
             let left = chain.guesses.iter().enumerate().skip(verified).filter(|(_, guess)| guess.drafter == drafter);
             let text = chain.sequence;
             self.round.left.extend(left.map(|(place, guess)| Left { text, place, guess: *guess }));
-        }
-    }
-
-    fn fill_all(&mut self, sequences: &[Sequence], chains: &[Chain<'_>]) {
-        let Self { round, scratch, models, biases, .. } = self;
-        fill(
-            &mut scratch.free,
-            &mut scratch.chains,
-            chains,
-            sequences,
-            |survivals| value(survivals, round, sequences.len(), 0.0),
-            |slot, place, guess| {
-                models
-                    .get(guess.drafter)
-                    .map_or(0.0, |model| model.told(&bias(biases, slot, guess.drafter), place, guess.evidence))
-            },
-        );
-    }
-
-    /// What is tried is verified whole, whatever it seems to be worth. A free drafter that is due is tried here, since its
-    /// draft is there.
-    fn insist_on_the_try(&mut self, sequences: &[Sequence], chains: &[Chain<'_>], choice: &mut Choice) {
-        let of = |text: usize, drafter: usize| {
-            let fits = |chain: &&Chain<'_>| {
-                chain.sequence == text && chain.guesses.first().is_some_and(|guess| guess.drafter == drafter)
-            };
-            chains.iter().find(fits).and_then(|chain| chains.iter().position(|other| std::ptr::eq(other, chain)))
-        };
-        let rows: usize = sequences.len() + choice.picks.iter().map(|pick| pick.length).sum::<usize>();
-        if let Mode::Try { drafter, text, length } = self.round.mode {
-            if let (Some(number), Some(pick)) = (of(text, drafter), choice.picks.get_mut(text)) {
-                let length = length.min(chains[number].guesses.len());
-                if rows - pick.length + length <= self.round.rows {
-                    *pick = Pick { chain: Some(number), length };
-                }
-            }
-            return;
-        }
-        for (number, chain) in chains.iter().enumerate() {
-            let Some(drafter) = chain.guesses.first().map(|guess| guess.drafter) else { continue };
-            let Some(pick) = choice.picks.get_mut(chain.sequence) else { continue };
-            let due = self.specs.get(drafter).is_some_and(|spec| !spec.kind.costs()) && self.usages[drafter].is_due();
-            if !due || pick.length > 0 || rows >= self.round.rows {
-                continue;
-            }
-            // One token tells most of it.
-            let cost = self.round.table(rows + 1) - self.round.table(rows) + self.clock.rollback();
-            if sequences[chain.sequence].limit > 0 && self.purse.pay(cost) {
-                *pick = Pick { chain: Some(number), length: 1 };
-                self.round.mode = Mode::Try { drafter, text: chain.sequence, length: 1 };
-                return;
-            }
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use super::acceptance::{Acceptance, Bias};
 use super::account::{Account, Purse};
-use super::chain::{DrafterIndex, DrafterSpec, Evidence, Guess};
+use super::chain::{DrafterIndex, DrafterSpec, Evidence};
 use super::cost::{Clock, Costs};
 use super::pool::Pool;
+use super::round::Round;
 use super::usage::Usage;
 
 /// How the controller may act.
@@ -45,43 +46,6 @@ pub struct Controller {
     pub(super) scratch: Scratch,
 }
 
-/// What was decided about the round that is going on.
-#[derive(Debug, Default)]
-pub(super) struct Round {
-    pub(super) mode: Mode,
-    /// How many tokens a second is worth.
-    pub(super) price: f64,
-    /// Rows of the batch at most.
-    pub(super) rows: usize,
-    /// The drafter that runs, and what a step of it costs for each text that it drafts for.
-    pub(super) drafter: Option<DrafterIndex>,
-    pub(super) step: f64,
-    /// Of each text.
-    pub(super) texts: Vec<Text>,
-    /// What was paid already for looking at batches that are not well known, in seconds.
-    pub(super) paid: f64,
-    /// How many tokens more the costly drafter may well bring than it seems.
-    pub(super) doubt: f64,
-    /// Costly drafters are given the benefit of the doubt.
-    pub(super) lift: bool,
-    /// What the costly drafter drafted and nobody verifies.
-    pub(super) left: Vec<Left>,
-    /// Seconds of a batch by its rows, with what follows it.
-    pub(super) seconds: Vec<f64>,
-    /// The same, as low as it may be.
-    pub(super) hoped: Vec<f64>,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Text {
-    pub(super) slot: usize,
-    /// The most tokens of a costly drafter, and the length to be expected.
-    pub(super) limit: usize,
-    pub(super) aim: usize,
-    /// How probable it is that all it drafted so far is right.
-    pub(super) survival: f64,
-}
-
 /// Seconds of plain decoding for a second, of late.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Speed {
@@ -102,35 +66,19 @@ impl Speed {
     }
 }
 
-/// A drafted token that is not verified.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Left {
-    pub(super) text: usize,
-    pub(super) place: usize,
-    pub(super) guess: Guess,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Mode {
-    /// Nothing is drafted.
-    #[default]
-    Plain,
-    /// What pays is drafted.
-    Pay,
-    /// As before, but batches that are not well known may be tried.
-    Look,
-    /// A drafter that is not in use is tried in one text, with so many tokens.
-    Try { drafter: DrafterIndex, text: usize, length: usize },
-}
-
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     pub(super) free: Pool,
     pub(super) costly: Pool,
+    /// A plan that is kept while another one is looked at.
+    pub(super) kept: Pool,
+    /// What the costly drafter may be expected to draft for each text.
+    pub(super) blind: Pool,
     /// Which drafts the texts have in a pool.
     pub(super) chains: Vec<Option<usize>>,
     /// Which texts the costly drafter would draft for.
     pub(super) drafts: Vec<bool>,
+    pub(super) kept_drafts: Vec<bool>,
     pub(super) lengths: Vec<usize>,
     /// Drafters that had tokens in a round.
     pub(super) used: Vec<bool>,
@@ -166,8 +114,8 @@ impl Controller {
         }
     }
 
-    /// What a drafter that was not asked would have said, and whether that was right. It costs nothing and teaches as much as
-    /// a verified token.
+    /// What a drafter that was not asked would have said, and whether that was right. It costs nothing and teaches as
+    /// much as a verified token.
     pub fn shadow(&mut self, slot: usize, drafter: DrafterIndex, evidence: Evidence, right: bool) {
         self.seat(slot);
         let Some(bias) = self.biases.get_mut(slot).and_then(|biases| biases.get_mut(drafter)) else { return };
@@ -194,9 +142,4 @@ impl Controller {
         }
         &mut self.biases[slot]
     }
-}
-
-/// The bias of a text.
-pub(super) fn bias(biases: &[Vec<Bias>], slot: usize, drafter: DrafterIndex) -> Bias {
-    biases.get(slot).and_then(|biases| biases.get(drafter)).copied().unwrap_or_default()
 }

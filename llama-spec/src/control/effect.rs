@@ -11,8 +11,8 @@ const FARTHEST: f64 = 0.35;
 /// What a measurement that is not believed counts less.
 const ACCIDENT: f64 = 10.0;
 
-/// A belief about the logarithm of a factor of a time: a mean and a variance. A time is the product of several factors (the
-/// rows, the depth, the state of the machine), so its logarithm is a sum of effects.
+/// A belief about the logarithm of a factor of a time: a mean and a variance. A time is the product of several factors
+/// (the rows, the depth, the state of the machine), so its logarithm is a sum of effects.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Effect {
     pub(super) mean: f64,
@@ -55,7 +55,8 @@ impl Effect {
 }
 
 /// Learns from a measurement of a product of factors: each effect takes of the surprise what its uncertainty is of all
-/// uncertainty (a Kalman filter that ignores the covariances). Returns the measurement in seconds, cut to what is credible.
+/// uncertainty (a Kalman filter that ignores the covariances). Returns the measurement in seconds, cut to what is
+/// credible.
 pub(super) fn learn<const N: usize>(effects: [&mut Effect; N], seconds: f64) -> f64 {
     let expected: f64 = effects.iter().map(|effect| effect.mean).sum();
     let total = NOISE + effects.iter().map(|effect| effect.variance).sum::<f64>();

@@ -1,7 +1,9 @@
 //! What the controller learns from a round.
 
-use super::controller::{Controller, Mode};
+use super::acceptance::Acceptance;
+use super::controller::Controller;
 use super::plan::{DrafterTimes, Outcome, Verified};
+use super::round::Mode;
 
 /// After so many rounds old times are looked at again.
 const AGE: u64 = 2048;
@@ -16,6 +18,7 @@ impl Controller {
         let drafted: usize = outcome.verified.iter().map(|verified| verified.guesses.len()).sum();
         let tokens = count + outcome.verified.iter().map(|verified| verified.accepted).sum::<usize>();
         self.learn_acceptance(outcome);
+        self.models.iter_mut().for_each(Acceptance::settle);
         self.learn_usage(tokens as f64 / count as f64);
 
         let depth = outcome.sequences.iter().map(|sequence| sequence.depth).sum::<usize>() / count;

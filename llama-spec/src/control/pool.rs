@@ -1,10 +1,11 @@
 //! Dividing the rows of a batch among the drafts of its texts.
 
-/// The survivals of the drafts of all texts: for each drafted token, how probable it is that it and all before it are right.
+/// The survivals of the drafts of all texts: for each drafted token, how probable it is that it and all before it are
+/// right.
 ///
-/// The best `n` of all of them are the best use of `n` rows, and they never leave a gap in a draft, since survival falls along
-/// it. So one pass in falling order gives the best division for every number of rows, and what is left is to find the number
-/// (the budget search of vLLM's adaptive verification works alike).
+/// The best `n` of all of them are the best use of `n` rows, and they never leave a gap in a draft, since survival
+/// falls along it. So one pass in falling order gives the best division for every number of rows, and what is left is
+/// to find the number (the budget search of vLLM's adaptive verification works alike).
 #[derive(Debug, Default)]
 pub(super) struct Pool {
     survivals: Vec<f64>,
@@ -12,6 +13,8 @@ pub(super) struct Pool {
     drafts: Vec<Draft>,
     /// The texts in the order in which they were given rows.
     order: Vec<usize>,
+    /// The survival of the next token of each text in a pass.
+    heads: Vec<f64>,
     /// What so many rows of drafts bring, from none.
     points: Vec<Point>,
 }
@@ -80,37 +83,56 @@ impl Pool {
         self.drafts.get(text).map_or(&[], |draft| &self.survivals[draft.start..][..draft.length])
     }
 
-    /// Takes the last draft away, and begins anew.
-    pub(super) fn redo(&mut self, costly: bool) {
+    /// Takes the last draft away.
+    pub(super) fn drop_last(&mut self) {
         if let Some(draft) = self.drafts.pop() {
             self.survivals.truncate(draft.start);
         }
+    }
+
+    /// Takes the last draft but one away.
+    pub(super) fn drop_before_last(&mut self) {
+        let Some(last) = self.drafts.pop() else { return };
+        if let Some(before) = self.drafts.last_mut() {
+            self.survivals.copy_within(last.start.., before.start);
+            self.survivals.truncate(before.start + last.length);
+            *before = Draft { start: before.start, ..last };
+        }
+    }
+
+    /// A draft of known survivals for the next text.
+    pub(super) fn append(&mut self, survivals: &[f64], costly: bool) {
         self.begin(costly);
+        if let Some(draft) = self.drafts.last_mut() {
+            draft.length = survivals.len();
+            self.survivals.extend_from_slice(survivals);
+        }
     }
 
     /// Computes what each number of rows brings, up to `most` of them.
     pub(super) fn pass(&mut self, most: usize, seconds: impl Fn(Division) -> f64) {
-        let Self { survivals, drafts, order, points } = self;
+        let Self { survivals, drafts, order, heads, points } = self;
         order.clear();
         points.clear();
         let (mut tokens, mut all_right, mut steps) = (drafts.len() as f64, 1.0, 0);
         drafts.iter_mut().for_each(|draft| draft.taken = 0);
+        let head = |draft: &Draft| {
+            if draft.taken < draft.length { survivals[draft.start + draft.taken] } else { f64::NEG_INFINITY }
+        };
+        heads.clear();
+        heads.extend(drafts.iter().map(head));
         let mut division = Division { drafted: 0, steps, rejected: 0.0 };
         points.push(Point { tokens, seconds: seconds(division) });
         while order.len() < most {
-            let mut best: Option<(usize, f64)> = None;
-            for (index, draft) in drafts.iter().enumerate() {
-                if draft.taken < draft.length {
-                    let survival = survivals[draft.start + draft.taken];
-                    if best.is_none_or(|(_, known)| survival > known) {
-                        best = Some((index, survival));
-                    }
-                }
-            }
-            let Some((index, survival)) = best else { return };
+            // Which text it is follows no pattern, so it is looked for without a branch for each.
+            let survival = heads.iter().fold(f64::NEG_INFINITY, |best, head| if *head > best { *head } else { best });
+            let Some(index) = heads.iter().position(|head| *head == survival && survival > f64::NEG_INFINITY) else {
+                return;
+            };
             let draft = &mut drafts[index];
             let before = if draft.taken == 0 { 1.0 } else { survivals[draft.start + draft.taken - 1] };
             draft.taken += 1;
+            heads[index] = head(draft);
             all_right *= survival / f64::max(before, 1e-12);
             if draft.costly {
                 steps = steps.max(draft.taken);
@@ -132,7 +154,8 @@ impl Pool {
         self.points.iter().map(|point| point.tokens / point.seconds.max(1e-9)).fold(0.0, f64::max)
     }
 
-    /// The best number of drafted rows, at least `least`, when a second is worth `price` tokens; and what that is worth.
+    /// The best number of drafted rows, at least `least`, when a second is worth `price` tokens; and what that is
+    /// worth.
     pub(super) fn best(&self, price: f64, least: usize) -> (usize, f64) {
         let mut best = (least, f64::NEG_INFINITY);
         for (drafted, point) in self.points.iter().enumerate().skip(least) {
@@ -161,7 +184,9 @@ mod tests {
     proptest! {
         /// Against all divisions of the rows.
         #[test]
-        fn no_division_brings_more(raw in proptest::collection::vec(proptest::collection::vec(0.01f64..1.0, 0..4), 1..4)) {
+        fn no_division_brings_more(
+            raw in proptest::collection::vec(proptest::collection::vec(0.01f64..1.0, 0..4), 1..4),
+        ) {
             let drafts: Vec<Vec<f64>> = raw.iter().map(|draft| {
                 let mut survival = 1.0;
                 draft.iter().map(|right| { survival *= right; survival }).collect()

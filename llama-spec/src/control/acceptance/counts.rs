@@ -1,6 +1,6 @@
 //! Counted shares of right guesses.
 
-use super::logistic::log_odds;
+use super::odds::{against, clamped};
 
 /// How often guesses of a kind were right, with a prior, and with the old ones fading (a Beta distribution).
 #[derive(Clone, Copy, Debug)]
@@ -9,8 +9,9 @@ pub(super) struct Counts {
     total: f64,
     /// What the prior counts for.
     weight: f64,
-    /// The log-odds of the share, kept since it is asked for more often than it changes.
-    pub(super) log_odds: f64,
+    /// The share as it was last computed, and the odds against it: both are asked for more often than they change.
+    share: f64,
+    pub(super) against: f64,
 }
 
 /// After so many newer ones an observation counts for a third.
@@ -18,7 +19,7 @@ const MEMORY: f64 = 400.0;
 
 impl Counts {
     pub(super) fn new(prior: f64, weight: f64) -> Self {
-        Self { right: 0.0, total: 0.0, weight, log_odds: log_odds(prior) }
+        Self { right: 0.0, total: 0.0, weight, share: prior, against: against(prior) }
     }
 
     /// Learns from a guess that was right with the probability `right`: 0 or 1 if that is known.
@@ -26,7 +27,7 @@ impl Counts {
         self.fade();
         self.right += weight * right;
         self.total += weight;
-        self.log_odds = log_odds(self.share(prior));
+        self.settle(prior);
     }
 
     /// What was seen counts a little less.
@@ -35,13 +36,30 @@ impl Counts {
         (self.right, self.total) = (self.right * keep, self.total * keep);
     }
 
+    /// Computes the share anew and returns it.
+    pub(super) fn settle(&mut self, prior: f64) -> f64 {
+        self.share = self.share_after(prior);
+        self.against = against(self.share);
+        self.share
+    }
+
     /// The standard error of the log-odds.
     pub(super) fn error(&self) -> f64 {
-        let share = super::sigmoid(self.log_odds);
+        let share = self.clamped();
         1.0 / (share * (1.0 - share) * (self.total + self.weight)).sqrt()
     }
 
-    pub(super) fn share(&self, prior: f64) -> f64 {
+    pub(super) fn share(&self) -> f64 {
+        self.share
+    }
+
+    /// The share, as far from 0 and 1 as every probability is kept.
+    pub(super) fn clamped(&self) -> f64 {
+        clamped(self.share)
+    }
+
+    /// What the share is with this prior.
+    pub(super) fn share_after(&self, prior: f64) -> f64 {
         (self.right + self.weight * prior) / (self.total + self.weight)
     }
 }

@@ -1,5 +1,7 @@
 //! How probable it is that a model drafter's token is right, given what the drafter thought of it.
 
+use super::PLACES;
+
 /// The curve is a logistic one in the drafter's own log-odds and the place in the draft. It is fitted as it goes: each
 /// observation is one Newton step on the posterior, whose curvature is carried along (an extended Kalman filter for
 /// logistic regression), and older observations fade.
@@ -7,43 +9,40 @@
 pub(super) struct Logistic {
     weights: [f64; 3],
     covariance: [[f64; 3]; 3],
+    /// The feature of each of the first places.
+    places: [f64; PLACES],
 }
 
 /// What fades with each observation: after some thousand of them nothing of the old curve is left.
 const FADE: [f64; 3] = [2e-4, 1e-4, 1e-4];
 const WIDEST: f64 = 1.0;
 
-pub(super) fn sigmoid(log_odds: f64) -> f64 {
-    1.0 / (1.0 + (-log_odds).exp())
-}
-
-pub(super) fn log_odds(probability: f64) -> f64 {
-    let probability = probability.clamp(0.002, 0.998);
-    (probability / (1.0 - probability)).ln()
-}
-
 impl Default for Logistic {
     /// Drafters are a little less right than they are sure, and less so further on.
     fn default() -> Self {
         let covariance = [[0.5, 0.0, 0.0], [0.0, 0.3, 0.0], [0.0, 0.0, 0.2]];
-        Self { weights: [0.3, 1.6, -0.2], covariance }
+        Self { weights: [0.3, 1.6, -0.2], covariance, places: std::array::from_fn(Self::feature) }
     }
 }
 
 impl Logistic {
-    fn features(own: f64, place: usize) -> [f64; 3] {
-        [1.0, own / 2.0, ((place + 1) as f64).log2() / 2.0]
+    fn feature(place: usize) -> f64 {
+        ((place + 1) as f64).log2() / 2.0
+    }
+
+    fn features(&self, own: f64, place: usize) -> [f64; 3] {
+        [1.0, own / 2.0, self.places.get(place).copied().unwrap_or_else(|| Self::feature(place))]
     }
 
     /// The log-odds that a token at a place of a draft is right, whose log-odds in the drafter's view are `own`.
     pub(super) fn judge(&self, own: f64, place: usize) -> f64 {
-        let features = Self::features(own, place);
+        let features = self.features(own, place);
         self.weights.iter().zip(features).map(|(weight, feature)| weight * feature).sum()
     }
 
     /// Learns from a token that was expected to be right with `expected`.
     pub(super) fn learn(&mut self, own: f64, place: usize, expected: f64, right: bool) {
-        let features = Self::features(own, place);
+        let features = self.features(own, place);
         let spread = (expected * (1.0 - expected)).max(0.01);
         let pull =
             self.covariance.map(|row| row.iter().zip(features).map(|(value, feature)| value * feature).sum::<f64>());
@@ -63,6 +62,7 @@ impl Logistic {
 
 #[cfg(test)]
 mod tests {
+    use super::super::odds::sigmoid;
     use super::*;
 
     #[test]

@@ -2,12 +2,15 @@
 
 mod counts;
 mod logistic;
+mod odds;
 mod offset;
 
-use super::chain::{DrafterSpec, Evidence};
+use super::chain::{DrafterIndex, DrafterSpec, Evidence};
 use counts::Counts;
-use logistic::{Logistic, log_odds, sigmoid};
+use logistic::Logistic;
+use odds::{log_odds, probability};
 use offset::Offset;
+use std::sync::LazyLock;
 
 /// Places of a draft that are told apart.
 const PLACES: usize = 16;
@@ -15,8 +18,8 @@ const PLACES: usize = 16;
 const FIRST: f64 = 0.7;
 /// A margin of so much is an even bet.
 const EVEN_MARGIN: f64 = 0.6;
-const CERTAIN: f64 = 20.0;
-/// What the prior of a kind of guesses counts for, that of the first place, and what a place before counts for the next one.
+/// What the prior of a kind of guesses counts for, that of the first place, and what a place before counts for the next
+/// one.
 const BUCKET_PRIOR: f64 = 4.0;
 const FIRST_PRIOR: f64 = 4.0;
 const PLACE_PRIOR: f64 = 12.0;
@@ -28,6 +31,8 @@ pub(super) struct Acceptance {
     buckets: Vec<Counts>,
     /// Whatever the evidence. What a place has not shown, the one before it stands for.
     places: [Counts; PLACES],
+    /// So many of them are up to date; those behind must hear of what was learned about the ones before.
+    settled: usize,
     curve: Logistic,
 }
 
@@ -50,49 +55,71 @@ impl Bias {
     }
 }
 
+/// What is neither known nor assumed of a text.
+static NEW: LazyLock<Bias> = LazyLock::new(Bias::default);
+
+/// The bias of a text; by slot, then by drafter.
+pub(super) fn bias(biases: &[Vec<Bias>], slot: usize, drafter: DrafterIndex) -> &Bias {
+    biases.get(slot).and_then(|biases| biases.get(drafter)).unwrap_or(&NEW)
+}
+
 impl Acceptance {
     pub(super) fn new(spec: &DrafterSpec) -> Self {
         Self {
             buckets: spec.buckets.iter().map(|prior| Counts::new(f64::from(*prior), BUCKET_PRIOR)).collect(),
             priors: spec.buckets.clone(),
             places: std::array::from_fn(|place| Counts::new(FIRST, if place == 0 { FIRST_PRIOR } else { PLACE_PRIOR })),
+            settled: PLACES,
             curve: Logistic::default(),
         }
     }
 
     /// The probability that a token is right, those before it being so.
+    #[inline]
     pub(super) fn told(&self, bias: &Bias, place: usize, evidence: Evidence) -> f64 {
         match evidence {
             Evidence::Certain => 1.0,
             Evidence::Unknown => self.blind(bias, place),
-            _ => sigmoid(self.judge(place, evidence) + bias.told.value),
+            _ => probability(self.judge(place, evidence) * bias.told.against),
         }
     }
 
     /// The same before the token is drafted.
     pub(super) fn blind(&self, bias: &Bias, place: usize) -> f64 {
-        self.lifted(bias, place, 0.0)
+        self.lifted(bias, place, 1.0)
     }
 
-    /// The same if all log-odds were higher by so much.
+    /// The same if the odds against it were so many times what they seem.
     pub(super) fn lifted(&self, bias: &Bias, place: usize, lift: f64) -> f64 {
-        sigmoid(self.places[place.min(PLACES - 1)].log_odds + bias.blind.value + lift)
+        probability(self.at(place) * bias.blind.against * lift)
     }
 
-    /// By how much the log-odds may well be higher than they seem: a standard error.
+    /// By how many times the odds against may well be lower than they seem: by a standard error.
     pub(super) fn doubt(&self) -> f64 {
-        self.places[0].error()
+        (-self.places[0].error()).exp()
     }
 
+    /// The odds against a token of which nothing but the place is known.
+    fn at(&self, place: usize) -> f64 {
+        let index = place.min(PLACES - 1);
+        if index < self.settled {
+            return self.places[index].against;
+        }
+        let share = self.settled.checked_sub(1).map_or(FIRST, |before| self.places[before].share());
+        odds::against(self.places[self.settled..=index].iter().fold(share, |share, counts| counts.share_after(share)))
+    }
+
+    /// The odds against a token in the view of all texts.
+    #[inline]
     fn judge(&self, place: usize, evidence: Evidence) -> f64 {
         match evidence {
             Evidence::Bucket(bucket) => match self.buckets.get(usize::from(bucket)) {
-                Some(counts) => counts.log_odds,
-                None => self.places[place.min(PLACES - 1)].log_odds,
+                Some(counts) => counts.against,
+                None => self.at(place),
             },
-            Evidence::Margin(_) | Evidence::Probability(_) => self.curve.judge(own(evidence), place),
-            Evidence::Certain => CERTAIN,
-            Evidence::Unknown => self.places[place.min(PLACES - 1)].log_odds,
+            Evidence::Margin(_) | Evidence::Probability(_) => (-self.curve.judge(own(evidence), place)).exp(),
+            Evidence::Certain => 0.0,
+            Evidence::Unknown => self.at(place),
         }
     }
 
@@ -105,8 +132,8 @@ impl Acceptance {
         self.learn_place(bias, place, f64::from(u8::from(right)), 1.0);
     }
 
-    /// Learns of a token that was drafted but not verified, where all before it was right with the probability `reached`. Were
-    /// only verified tokens counted, a drafter would seem to be as good as the best of its tokens.
+    /// Learns of a token that was drafted but not verified, where all before it was right with the probability
+    /// `reached`. Were only verified tokens counted, a drafter would seem to be as good as the best of its tokens.
     pub(super) fn unverified(&mut self, bias: &mut Bias, place: usize, evidence: Evidence, reached: f64) -> f64 {
         let told = self.told(bias, place, evidence);
         if !matches!(evidence, Evidence::Certain | Evidence::Unknown) {
@@ -116,19 +143,29 @@ impl Acceptance {
     }
 
     fn learn_place(&mut self, bias: &mut Bias, place: usize, right: f64, weight: f64) {
-        bias.blind.learn(self.blind(bias, place), right, weight);
         let index = place.min(PLACES - 1);
+        self.settle_to(index + 1);
+        bias.blind.learn(self.blind(bias, place), right, weight);
         // Each place has the one before it for a prior, so what follows an observed one must hear of it.
-        let before = index.checked_sub(1).map_or(FIRST, |before| sigmoid(self.places[before].log_odds));
+        let before = index.checked_sub(1).map_or(FIRST, |before| self.places[before].clamped());
         self.places[index].learn(before, right, weight);
-        let mut share = self.places[index].share(before);
-        for counts in &mut self.places[index + 1..] {
+        self.settled = index + 1;
+        if index == 0 {
             // What is no longer seen is forgotten, or else bad luck with it would keep it from being seen for ever.
-            if index == 0 {
-                counts.fade();
-            }
-            share = counts.share(share);
-            counts.log_odds = log_odds(share);
+            self.places[1..].iter_mut().for_each(Counts::fade);
+        }
+    }
+
+    /// Brings all places up to date, after a round. Nothing depends on it but the time that questions take.
+    pub(super) fn settle(&mut self) {
+        self.settle_to(PLACES);
+    }
+
+    fn settle_to(&mut self, end: usize) {
+        if self.settled < end {
+            let share = self.settled.checked_sub(1).map_or(FIRST, |before| self.places[before].share());
+            self.places[self.settled..end].iter_mut().fold(share, |share, counts| counts.settle(share));
+            self.settled = end;
         }
     }
 

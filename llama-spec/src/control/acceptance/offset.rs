@@ -1,20 +1,24 @@
 //! How a text differs from what was learned over all texts.
 
-/// A number that is added to the log-odds. A Kalman filter of one number that comes to rest, so that a steady text is judged
-/// calmly; two cumulative sums (CUSUM; Page 1954) watch for a turn, say from code to prose, and wake it.
+/// A number that is added to the log-odds. A Kalman filter of one number that comes to rest, so that a steady text is
+/// judged calmly; two cumulative sums (CUSUM; Page 1954) watch for a turn, say from code to prose, and wake it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offset {
-    pub(super) value: f64,
+    value: f64,
+    /// The same as a factor of the odds against.
+    pub(super) against: f64,
     variance: f64,
-    /// How much more probable what was seen of late is if the log-odds are `TURN` higher, and lower; in logarithms.
+    /// How many times more probable what was seen of late is after a turn to higher log-odds, and to lower ones; at
+    /// least once.
     higher: f64,
     lower: f64,
 }
 
-/// A turn is a change of the log-odds by so much.
-const TURN: f64 = 1.0;
-/// It is believed when it makes what was seen so much more probable, in logarithms.
-const ALARM: f64 = 3.5;
+/// A turn is a change of the log-odds by 1, which is so many times the odds.
+const HIGHER: f64 = std::f64::consts::E;
+const LOWER: f64 = 1.0 / std::f64::consts::E;
+/// It is believed when it makes what was seen so many times more probable: the 3.5th power of e.
+const ALARM: f64 = 33.115_451_958_692_31;
 
 /// What a text may differ by before anything was seen of it.
 const WIDE: f64 = 1.0;
@@ -26,7 +30,7 @@ const FORGET: f64 = 0.02;
 
 impl Default for Offset {
     fn default() -> Self {
-        Self { value: 0.0, variance: WIDE * 0.5, higher: 0.0, lower: 0.0 }
+        Self { value: 0.0, against: 1.0, variance: WIDE * 0.5, higher: 1.0, lower: 1.0 }
     }
 }
 
@@ -37,28 +41,41 @@ impl Offset {
         let spread = (expected * (1.0 - expected)).max(0.02);
         let gain = self.variance / (1.0 + weight * self.variance * spread);
         self.value = (self.value + weight * gain * (right - expected)).clamp(-4.0, 4.0);
+        self.against = (-self.value).exp();
         self.variance = gain + WANDER;
     }
 
     fn watch(&mut self, expected: f64, right: f64, weight: f64) {
-        let evidence = |turn: f64| turn * right - (1.0 + expected * (turn.exp() - 1.0)).ln();
-        self.higher = (self.higher + weight * evidence(TURN)).max(0.0);
-        self.lower = (self.lower + weight * evidence(-TURN)).max(0.0);
+        self.higher = (self.higher * likelihood(HIGHER, expected, right, weight)).max(1.0);
+        self.lower = (self.lower * likelihood(LOWER, expected, right, weight)).max(1.0);
         if self.higher.max(self.lower) > ALARM {
-            (self.variance, self.higher, self.lower) = (WIDE, 0.0, 0.0);
+            (self.variance, self.higher, self.lower) = (WIDE, 1.0, 1.0);
         }
     }
 
     /// So many tokens went by without anything to learn from.
     pub(super) fn rest(&mut self, tokens: usize) {
         self.variance = (self.variance + IDLE_WANDER * tokens as f64).min(WIDE);
-        self.value *= (1.0 - FORGET * tokens as f64).max(0.0);
+        if self.value != 0.0 {
+            self.value *= (1.0 - FORGET * tokens as f64).max(0.0);
+            self.against = (-self.value).exp();
+        }
     }
+}
+
+/// How many times more probable an outcome is if the odds are so many times higher (Wald 1945).
+fn likelihood(turn: f64, expected: f64, right: f64, weight: f64) -> f64 {
+    let total = 1.0 + expected * (turn - 1.0);
+    if weight < 1.0 || (right > 0.0 && right < 1.0) {
+        return (turn.powf(right) / total).powf(weight);
+    }
+    // A known outcome, which most are.
+    if right > 0.0 { turn / total } else { 1.0 / total }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::logistic::sigmoid;
+    use super::super::odds::sigmoid;
     use super::*;
 
     #[test]

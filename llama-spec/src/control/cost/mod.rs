@@ -5,7 +5,7 @@ mod scaled;
 
 use super::effect::{Effect, learn};
 use rows::{Curve, RowCosts};
-use scaled::Scaled;
+use scaled::{SIZES, Scaled};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -98,16 +98,36 @@ pub(super) struct Clock {
     /// All times are so many times longer now: heat, other processes.
     drift: Effect,
     curve: Curve,
+    /// The depth that the curve is of, told apart as far as it matters; nothing if it must be drawn anew.
+    drawn: Option<usize>,
+    /// Of each drafter.
+    paces: Vec<Pace>,
     /// The factor of the drift, and what sampling a row takes, of the round.
     scale: f64,
     sample: f64,
+}
+
+/// Seconds of a drafter by size, without the drift of the machine, where anything is known. Logarithms are slow, and
+/// between two rounds nothing changes.
+#[derive(Debug, Default)]
+struct Pace {
+    step: Option<[f64; SIZES]>,
+    follow: Option<[f64; SIZES]>,
+    /// Something was learned since.
+    stale: bool,
+}
+
+fn of_size(seconds: Option<&[f64; SIZES]>, size: usize) -> Option<f64> {
+    seconds.and_then(|seconds| seconds.get(Scaled::bucket(size))).copied()
 }
 
 impl Clock {
     pub(super) fn new(costs: Costs, drafters: usize) -> Self {
         let mut costs = if costs.is_sound() { costs } else { Costs::unknown() };
         costs.fit(drafters);
-        Self { costs, drift: Effect::new(0.0, 0.005, 0.0015), curve: Curve::default(), scale: 1.0, sample: 0.0 }
+        let paces = costs.drafters.iter().map(|_| Pace { stale: true, ..Pace::default() }).collect();
+        let drift = Effect::new(0.0, 0.005, 0.0015);
+        Self { costs, drift, curve: Curve::default(), drawn: None, paces, scale: 1.0, sample: 0.0 }
     }
 
     pub(super) fn costs(&self) -> &Costs {
@@ -124,13 +144,21 @@ impl Clock {
 
     /// From now on times are those at this depth.
     pub(super) fn at(&mut self, depth: usize) {
-        self.costs.rows.curve(depth, &mut self.curve);
+        let bucket = RowCosts::bucket(depth);
+        if self.drawn != Some(bucket) {
+            self.costs.rows.curve(bucket, &mut self.curve);
+            self.drawn = Some(bucket);
+        }
+        for (pace, costs) in self.paces.iter_mut().zip(&self.costs.drafters).filter(|(pace, _)| pace.stale) {
+            *pace = Pace { step: costs.step.seconds(), follow: costs.follow.seconds(), stale: false };
+        }
         self.scale = self.drift.factor();
         self.sample = self.costs.sample.map_or(0.0, |sample| sample.factor());
     }
 
     pub(super) fn age(&mut self) {
         self.costs.rows.age();
+        self.drawn = None;
     }
 
     /// Seconds to decode and sample a batch; what it may be at best if `hopeful`.
@@ -141,13 +169,13 @@ impl Clock {
 
     /// Seconds for a draft step.
     pub(super) fn step(&self, drafter: usize, sequences: usize) -> f64 {
-        let known = self.costs.drafters.get(drafter).and_then(|costs| costs.step.seconds(sequences));
+        let known = self.paces.get(drafter).and_then(|pace| of_size(pace.step.as_ref(), sequences));
         known.unwrap_or(STEP_GUESS * self.curve.seconds(1)) * self.scale
     }
 
     /// Seconds to follow a batch.
     pub(super) fn follow(&self, drafter: usize, rows: usize) -> f64 {
-        let known = self.costs.drafters.get(drafter).and_then(|costs| costs.follow.seconds(rows));
+        let known = self.paces.get(drafter).and_then(|pace| of_size(pace.follow.as_ref(), rows));
         known.map_or_else(|| self.step(drafter, 1), |seconds| seconds * self.scale)
     }
 
@@ -169,6 +197,7 @@ impl Clock {
 
     /// Learns how long a batch took; returns the time, cut to what is credible.
     pub(super) fn learn_verify(&mut self, rows: usize, depth: usize, time: Duration) -> f64 {
+        self.drawn = None;
         self.costs.rows.learn(rows, depth, time.as_secs_f64(), &mut self.drift)
     }
 
@@ -183,11 +212,17 @@ impl Clock {
     pub(super) fn learn_step(&mut self, drafter: usize, sequences: usize, steps: usize, time: Duration) -> f64 {
         let each = time.as_secs_f64() / steps.max(1) as f64;
         let Some(costs) = self.costs.drafters.get_mut(drafter) else { return time.as_secs_f64() };
+        if let Some(pace) = self.paces.get_mut(drafter) {
+            pace.stale = true;
+        }
         costs.step.learn(sequences, each, &mut self.drift) * steps as f64
     }
 
     pub(super) fn learn_follow(&mut self, drafter: usize, rows: usize, time: Duration) -> f64 {
         let Some(costs) = self.costs.drafters.get_mut(drafter) else { return time.as_secs_f64() };
+        if let Some(pace) = self.paces.get_mut(drafter) {
+            pace.stale = true;
+        }
         costs.follow.learn(rows, time.as_secs_f64(), &mut self.drift)
     }
 

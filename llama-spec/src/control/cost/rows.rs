@@ -16,7 +16,8 @@ const UNKNOWN: f64 = 0.5;
 const ENOUGH: u32 = 3;
 
 /// The logarithm of a time is the sum of the effect of the rows, that of the depth, and how both together differ from
-/// that. Sparse: cells in between are interpolated, and beyond the last one it is linear, which is the worst that can be.
+/// that. Sparse: cells in between are interpolated, and beyond the last one it is linear, which is the worst that can
+/// be.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct RowCosts {
     /// By rows, from 1.
@@ -122,10 +123,10 @@ impl RowCosts {
         }
     }
 
-    /// T(n) at a depth, made non-decreasing: pools of adjacent cells that contradict it share their mean
+    /// T(n) at depths of a bucket, made non-decreasing: pools of adjacent cells that contradict it share their mean
     /// (the pool-adjacent-violators algorithm of isotonic regression; Barlow et al. 1972). The steps stay.
-    pub(super) fn curve(&self, depth: usize, curve: &mut Curve) {
-        let bucket = Self::bucket(depth);
+    pub(super) fn curve(&self, bucket: usize, curve: &mut Curve) {
+        let bucket = bucket.min(DEPTHS - 1);
         let scale = self.depth(bucket).mean;
         let both = &self.both[bucket * ROWS..][..ROWS];
         let mut pools = [(0.0, 0.0, 0); ROWS];
@@ -186,7 +187,7 @@ mod tests {
 
     fn curve(costs: &RowCosts, depth: usize) -> Curve {
         let mut curve = Curve::default();
-        costs.curve(depth, &mut curve);
+        costs.curve(RowCosts::bucket(depth), &mut curve);
         curve
     }
 

@@ -4,7 +4,7 @@ use super::super::effect::{Effect, learn};
 use serde::{Deserialize, Serialize};
 
 /// Sizes are told apart by powers of two.
-const SIZES: usize = 8;
+pub(super) const SIZES: usize = 8;
 const FLOOR: f64 = 0.0004;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,14 +28,20 @@ impl Scaled {
         self.base.iter().chain(&self.sizes).all(Effect::is_sound)
     }
 
-    /// Seconds, without the drift of the machine, if anything is known.
-    pub(super) fn seconds(&self, size: usize) -> Option<f64> {
+    /// Seconds by size, without the drift of the machine, if anything is known.
+    pub(super) fn seconds(&self) -> Option<[f64; SIZES]> {
         let base = self.base?;
-        // What was not seen is as the nearest size that was, and no less than in a smaller one.
-        let bucket = Self::bucket(size);
         let seen = |bucket: &usize| self.sizes[*bucket].seen > 0;
-        let nearest = (0..=bucket).rev().find(seen).or_else(|| (bucket..SIZES).find(seen)).unwrap_or(bucket);
-        Some((base.mean + self.sizes[nearest].mean).exp())
+        // What was not seen is as the nearest size that was, and no less than in a smaller one.
+        let mut nearest = (0..SIZES).find(seen);
+        let mut seconds = nearest.map_or(0.0, |nearest| (base.mean + self.sizes[nearest].mean).exp());
+        Some(std::array::from_fn(|bucket| {
+            if nearest.is_none() || (seen(&bucket) && nearest != Some(bucket)) {
+                nearest = nearest.map(|_| bucket);
+                seconds = (base.mean + self.sizes[bucket].mean).exp();
+            }
+            seconds
+        }))
     }
 
     pub(super) fn learn(&mut self, size: usize, seconds: f64, drift: &mut Effect) -> f64 {
@@ -48,7 +54,7 @@ impl Scaled {
         learn([base, &mut self.sizes[Self::bucket(size)]], seconds / drift.factor()) * drift.factor()
     }
 
-    fn bucket(size: usize) -> usize {
+    pub(super) fn bucket(size: usize) -> usize {
         (size.max(1).next_power_of_two().ilog2() as usize).min(SIZES - 1)
     }
 }

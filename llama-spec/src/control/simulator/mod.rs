@@ -1,6 +1,7 @@
 //! A machine and texts that exist only in numbers: what the controller is scored on.
 
 mod random;
+mod recording;
 mod strategy;
 mod tests;
 mod texts;
@@ -26,8 +27,8 @@ impl Score {
     }
 }
 
-/// Generates all texts side by side until the first of them ends. On a busy server another takes its place; were the others
-/// carried on with alone, their small batches would count against whoever was the first to end.
+/// Generates all texts side by side until the first of them ends. On a busy server another takes its place; were the
+/// others carried on with alone, their small batches would count against whoever was the first to end.
 fn run(world: &World, texts: &[Text], strategy: &mut dyn Strategy, seed: u64) -> Score {
     let mut random = random::Random::new(seed);
     let mut positions = vec![0usize; texts.len()];

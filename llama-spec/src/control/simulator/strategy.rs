@@ -4,6 +4,7 @@ use super::super::account::Account;
 use super::super::chain::{Chain, DrafterKind, Guess, Sequence};
 use super::super::controller::{ControlSettings, Controller};
 use super::super::plan::{Choice, DrafterTimes, Outcome, Plan, Verified};
+use super::recording::{Decision, RecordedChain, RecordedRound, Recording};
 use super::trace::{LONGEST, Text, right};
 use super::world::{Moment, World};
 use std::time::Duration;
@@ -99,19 +100,26 @@ pub(super) struct Controlled {
     /// By drafter.
     missed: Vec<usize>,
     pub(super) picks: Vec<(usize, usize)>,
+    pub(super) recording: Recording,
+    /// Slots in which a text began since the last round.
+    begins: Vec<usize>,
 }
 
 impl Controlled {
     pub(super) fn new(world: &World, seed: u64) -> Self {
-        let controller = Controller::new(ControlSettings::default(), &world.drafters, world.probe(seed));
+        let (drafters, costs) = (world.drafters.clone(), world.probe(seed));
+        let controller = Controller::new(ControlSettings::default(), &drafters, costs.clone());
+        let recording = Recording { drafters, costs, rounds: Vec::new() };
         let missed = vec![0; world.drafters.len()];
-        Self { controller, plan: Plan::default(), choice: Choice::default(), missed, picks: Vec::new() }
+        let (plan, choice, picks, begins) = (Plan::default(), Choice::default(), Vec::new(), Vec::new());
+        Self { controller, plan, choice, missed, picks, recording, begins }
     }
 }
 
 impl Strategy for Controlled {
     fn begin(&mut self, slot: usize) {
         self.controller.begin(slot, 0);
+        self.begins.push(slot);
     }
 
     fn account(&self) -> Account {
@@ -119,7 +127,7 @@ impl Strategy for Controlled {
     }
 
     fn round(&mut self, world: &World, texts: &[Text], open: &[usize], positions: &[usize], moment: &Moment) -> Round {
-        let Self { controller, plan, choice, missed, picks } = self;
+        let Self { controller, plan, choice, missed, picks, recording, begins } = self;
         let sequence = |text: &usize| Sequence { slot: *text, depth: positions[*text], limit: LONGEST };
         let sequences: Vec<Sequence> = open.iter().map(sequence).collect();
         let guesses = |index: usize, drafter: usize| -> Vec<Guess> {
@@ -138,6 +146,7 @@ impl Strategy for Controlled {
             .collect();
         let chains: Vec<Chain<'_>> =
             drafts.iter().map(|(sequence, guesses)| Chain { sequence: *sequence, guesses }).collect();
+        let free = chains.len();
         controller.plan(64, &sequences, &chains, plan);
 
         let (mut true_seconds, slow) = (0.0, world.plain * moment.slow);
@@ -211,6 +220,24 @@ impl Strategy for Controlled {
             rollback: Duration::from_secs_f64(rollback * moment.wrong[3]),
         };
         controller.observe(&outcome);
+        let judged = |chain: &Chain<'_>| {
+            let (text, guesses) = (open[chain.sequence], chain.guesses);
+            let drafted = texts[text].draft(guesses.first().map_or(0, |guess| guess.drafter), positions[text]);
+            RecordedChain::new(chain, right(&drafted[..guesses.len()]))
+        };
+        let mut recorded = RecordedRound {
+            begins: std::mem::take(begins),
+            rows: 64,
+            sequences: sequences.iter().map(Into::into).collect(),
+            chains: chains.iter().map(judged).collect(),
+            free,
+            decision: Decision::new(plan, choice),
+            drafters: times.iter().map(Into::into).collect(),
+            verify: outcome.verify,
+            sample: outcome.sample,
+            rollback: outcome.rollback,
+            shadows: Vec::new(),
+        };
         for (index, text) in open.iter().enumerate() {
             for (drafter, spec) in world.drafters.iter().enumerate() {
                 let judged = verified[index].guesses.iter().any(|guess| guess.drafter == drafter);
@@ -220,10 +247,12 @@ impl Strategy for Controlled {
                 for place in positions[*text]..=positions[*text] + accepted[index] {
                     if let Some(said) = texts[*text].draft(drafter, place).first() {
                         controller.shadow(*text, drafter, said.evidence, said.right);
+                        recorded.shadows.push((*text, drafter, said.evidence, said.right));
                     }
                 }
             }
         }
+        recording.rounds.push(recorded);
         Round { seconds: true_seconds, accepted }
     }
 }

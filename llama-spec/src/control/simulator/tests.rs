@@ -36,7 +36,8 @@ fn compare(world: &World, texts: &[Text], seed: u64) -> Table {
 fn print(name: &str, table: &Table) {
     let Table { plain, fixed, which: (drafter, length), oracle, ours, score } = table;
     println!(
-        "{name:40} fixed {:.2}x ({drafter}:{length:<2}) oracle {:.2}x ours {:.2}x  of fixed {:.3} of plain {:.3} account {:+.3}",
+        "{name:40} fixed {:.2}x ({drafter}:{length:<2}) oracle {:.2}x ours {:.2}x  \
+         of fixed {:.3} of plain {:.3} account {:+.3}",
         fixed / plain,
         oracle / plain,
         ours / plain,
@@ -78,9 +79,9 @@ fn stationary_model_drafts_reach_the_best_fixed_length() {
     }
     let mean = (logs / f64::from(all)).exp();
     println!("worst: {worst:?}, {short} of {all} below 0.97, mean {mean:.3}");
-    // 0.97 is not reached everywhere: a probe that was wrong about some batch sizes is found out only step by step, and where
-    // the gain is small, bad luck at the beginning may close the account; then what a paused drafter must catch up with may
-    // grow faster than what the bound lets be spent on it (0.93 was seen with other seeds).
+    // 0.97 is not reached everywhere: a probe that was wrong about some batch sizes is found out only step by step, and
+    // where the gain is small, bad luck at the beginning may close the account; then what a paused drafter must catch
+    // up with may grow faster than what the bound lets be spent on it (0.93 was seen with other seeds).
     assert!(worst.0 >= 0.93 && worst.1 >= 0.99 && mean >= 0.99, "{worst:?} {mean}");
     assert!(short * 20 <= all as usize, "{short} of {all} are below 0.97");
 }
@@ -122,7 +123,8 @@ fn stationary_lookup_and_blocks_reach_the_best_fixed_length() {
         }
     }
     println!("worst: {worst:?}");
-    // 3 of 144 are below 0.97, all of them blocks that are right nine times out of ten, and the reason is the same as above.
+    // 3 of 144 are below 0.97, all of them blocks that are right nine times out of ten, and the reason is the same as
+    // above.
     assert!(worst.0 >= 0.92 && worst.1 >= 0.99, "{worst:?}");
 }
 
@@ -153,8 +155,8 @@ fn mixed_texts_beat_every_fixed_setting() {
     }
     let mean = (logs / f64::from(all)).exp();
     println!("worst of mixed: {worst:?}, {short} of {all} below the best fixed setting, mean {mean:.3}");
-    // Where nothing pays (`m1`) plain decoding is the best fixed setting, and finding that out costs some thousandths. For
-    // the rest see above.
+    // Where nothing pays (`m1`) plain decoding is the best fixed setting, and finding that out costs some thousandths.
+    // For the rest see above.
     assert!(worst.1 >= 0.99 && worst.0 > 0.9 && mean > 1.05, "{worst:?} {mean}");
     assert!(short * 24 <= all as usize, "{short} of {all}");
 }

@@ -59,7 +59,8 @@ fn sigmoid(log_odds: f64) -> f64 {
     1.0 / (1.0 + (-log_odds).exp())
 }
 
-/// What a model would draft. Each token has its own difficulty, and each place of a draft is right less often by `decay`.
+/// What a model would draft. Each token has its own difficulty, and each place of a draft is right less often by
+/// `decay`.
 pub(super) fn model_drafts(
     length: usize,
     course: Course,
