@@ -73,7 +73,9 @@ pub(super) fn all() -> Vec<Case> {
         settings: settings.clone(),
     };
     for target in files() {
-        for method in Method::ALL.into_iter().filter(|method| method.is_lookup() || *method == Method::DraftMtp) {
+        // Our own lookup is nothing that llama.cpp could be asked about.
+        let theirs = Method::ALL.into_iter().filter(|method| raw_method(*method).is_some());
+        for method in theirs.filter(|method| method.is_lookup() || *method == Method::DraftMtp) {
             cases.push(case(target, None, &[method]));
         }
         cases.push(case(target, None, &[Method::NgramMod, Method::DraftMtp]));
