@@ -2,7 +2,6 @@
 
 use clap::Parser;
 use indicatif::ProgressBar;
-use llama_spec::spec::Source;
 use llama_spec::{Event, GenerateOptions, Generation, Token};
 use llama_spec_examples::args::{ModelArgs, SamplingArgs, ShowArgs, SpecArgs, temperature};
 use llama_spec_examples::colour::Piece;
@@ -120,7 +119,7 @@ impl Text {
                 reading.finish_and_clear();
                 writing = self.json.then(|| progress.answer(most));
             }
-            let drafted = matches!(event, Event::Token { source: Source::Drafted(_), .. });
+            let drafted = matches!(event, Event::Token { source, .. } if source.is_draft());
             match self.json {
                 true => self.text.push_str(event.text()),
                 false => self.out.write(event.text(), Piece { drafted, reasoning: false })?,

@@ -9,7 +9,7 @@ use crate::output::Answer;
 use crate::progress::Progress;
 use crate::report::{Ending, line};
 use llama_spec::chat::{ChatRequest, ChatTemplate, Message, Rendered};
-use llama_spec::spec::{Source, Stats};
+use llama_spec::spec::Stats;
 use llama_spec::{Error, Event, GenerateOptions, Token};
 
 /// How answers are generated.
@@ -172,7 +172,7 @@ impl Session {
             if !reading.is_finished() {
                 reading.finish_and_clear();
             }
-            stream.push(event.text(), matches!(event, Event::Token { source: Source::Drafted(_), .. }))?;
+            stream.push(event.text(), matches!(event, Event::Token { source, .. } if source.is_draft()))?;
             if let Event::Finished { reason, .. } = event {
                 ending = Ending::Stopped(reason);
                 break;
