@@ -3,16 +3,18 @@
 //! All calls of llama.cpp that the loop makes go through here. Which calls keep two memories in step depends on what kind of
 //! memory they are ([`Rollback`]) and on where the drafter can be continued ([`Resume`]); nobody else needs to know.
 
-use super::Restore;
+mod drafting;
+mod state;
+mod trial;
+
 use super::fault::{Call, Faults};
-use super::stepwise::{Resumed, Sides, Steer, Stepwise};
+use super::stepwise::Stepwise;
 use crate::batch::Batch;
 use crate::context::Context;
 use crate::error::{DecodeError, Error, Failure, Result};
-use crate::ffi::speculation::{DraftRequest, Drafted, RawSpeculation, Side};
+use crate::ffi::speculation::{RawSpeculation, Side};
 use crate::memory::Rollback;
 use crate::sample::{Candidate, Sampler};
-use crate::spec::{Methods, SpecConfig};
 use crate::token::{Slot, Token};
 
 /// Where the memories of target and draft can be continued after their ends were cut off.
@@ -151,117 +153,6 @@ impl Machine {
         Ok(())
     }
 
-    /// Shows the drafters what was just decoded.
-    pub(crate) fn follow(&mut self) -> Result<(), Failure> {
-        self.faults.drafters(Call::Follow)?;
-        self.show()?;
-        self.copies.draft = false;
-        self.faults.drafters(Call::Followed)
-    }
-
-    fn show(&mut self) -> Result<(), Failure> {
-        self.raw.follow()?;
-        self.by_steps(|stepwise, sides, shown| stepwise.follow(sides, shown)).unwrap_or(Ok(()))
-    }
-
-    /// Calls something of our own loop, if there is one.
-    fn by_steps<T>(&mut self, run: impl FnOnce(&mut Stepwise, &mut Sides<'_>, &Batch) -> T) -> Option<T> {
-        let Self { raw, stepwise: Some(stepwise), shown, .. } = self else { return None };
-        let (target, draft) = raw.sides();
-        Some(run(stepwise, &mut Sides { target, draft: draft? }, shown))
-    }
-
-    /// Gives the drafters the history of a slot, once the prompt is in the memories.
-    pub(super) fn begin(&mut self, slot: Slot, history: &[Token]) -> Result<(), Failure> {
-        self.faults.drafters(Call::Begin)?;
-        Ok(self.raw.begin(slot, history)?)
-    }
-
-    /// Adds tokens to the history of a slot.
-    pub(super) fn extend(&mut self, slot: Slot, tokens: &[Token]) -> Result<(), Failure> {
-        self.faults.drafters(Call::Extend)?;
-        Ok(self.raw.extend(slot, tokens)?)
-    }
-
-    /// Tells the drafters how many tokens of the last draft were right.
-    pub(super) fn accept(&mut self, slot: Slot, accepted: usize) -> Result<(), Failure> {
-        self.faults.drafters(Call::Accept)?;
-        match self.stepwise.as_ref().map(|stepwise| stepwise.open(slot)) {
-            None => self.raw.accept(slot, accepted)?,
-            // Then it was the draft of a lookup, if it was one.
-            Some(0) if !self.raw.is_plain() => self.raw.accept(slot, accepted)?,
-            Some(open) if accepted > open => {
-                return Err(Failure::new(format!("{accepted} tokens cannot be accepted, {open} are open")));
-            }
-            Some(_) => self.raw.accept_foreign(slot, accepted)?,
-        }
-        self.by_steps(|stepwise, sides, _| stepwise.accept(sides, slot, accepted)).unwrap_or(Ok(()))
-    }
-
-    /// Tells the drafters how many tokens were right of a draft that none of them made, once they were shown it.
-    pub(super) fn accept_foreign(&mut self, slot: Slot, accepted: usize) -> Result<(), Failure> {
-        self.faults.drafters(Call::Accept)?;
-        self.raw.accept_foreign(slot, accepted)?;
-        self.by_steps(|stepwise, sides, _| stepwise.accept(sides, slot, accepted)).unwrap_or(Ok(()))
-    }
-
-    /// Drafts for several slots. The draft's memory is then as it was: what was guessed is computed again together with the
-    /// target's batch. After an error it may be out of step for all of these slots. Of a slot that is not `in_step` it is left
-    /// alone, since there it is only looked up what may come.
-    #[cfg(test)]
-    pub(crate) fn draft(
-        &mut self,
-        requests: &[DraftRequest],
-        drafted: &mut [Drafted],
-        in_step: impl Fn(Slot) -> bool,
-    ) -> Result<(), Failure> {
-        self.draft_steered(requests, drafted, in_step, &mut |_, _, _| true)
-    }
-
-    /// The same, and `steer` ends the drafts of a method that [can be steered](Self::can_steer) early.
-    pub(crate) fn draft_steered(
-        &mut self,
-        requests: &[DraftRequest],
-        drafted: &mut [Drafted],
-        in_step: impl Fn(Slot) -> bool,
-        steer: &mut Steer<'_>,
-    ) -> Result<(), Failure> {
-        self.faults.drafters(Call::Draft)?;
-        let followed = || requests.iter().filter(|request| in_step(request.slot));
-        if self.draft_rollback == Rollback::Checkpoint {
-            for request in followed() {
-                self.save(Side::Draft, request.slot, request.position).map_err(words)?;
-            }
-        }
-        let made = self.make_drafts(requests, drafted, steer);
-        self.faults.drafters(Call::Drafted)?;
-        let left = self.faults.leaves_out(Call::LeaveDrafted);
-        for request in followed().filter(|_| !left) {
-            self.draft_back_to(request.slot, request.position, request.position).map_err(words)?;
-        }
-        made
-    }
-
-    /// The lookup methods are asked before a model.
-    fn make_drafts(
-        &mut self,
-        requests: &[DraftRequest],
-        drafted: &mut [Drafted],
-        steer: &mut Steer<'_>,
-    ) -> Result<(), Failure> {
-        let Some(stepwise) = &self.stepwise else { return Ok(self.raw.draft(requests, drafted)?) };
-        let model = Methods::of(&[stepwise.method()]);
-        let lookups = requests.iter().map(|request| {
-            let methods = request.methods.without(model);
-            // Without methods everybody is asked, and without tokens nobody.
-            let limit = if methods.is_empty() && !request.methods.is_empty() { 0 } else { request.limit };
-            DraftRequest { methods, limit, ..*request }
-        });
-        let lookups: Vec<DraftRequest> = lookups.collect();
-        self.raw.draft(&lookups, drafted)?;
-        self.by_steps(|stepwise, sides, _| stepwise.draft(sides, requests, drafted, steer)).unwrap_or(Ok(()))
-    }
-
     /// To be called before a draft is decoded, the memories ending before `position`. `foreign` says that the draft was not made
     /// by [`draft`](Self::draft), which sees to the draft's memory itself.
     pub(super) fn prepare(&mut self, slot: Slot, position: u32, foreign: bool) -> Result<()> {
@@ -345,12 +236,6 @@ impl Machine {
         self.raw.clear_slot(slot)
     }
 
-    /// Ends a pause: the draft's memory is shown what it missed, in as few batches as can be. After too long a pause it must be
-    /// emptied, and shown the text from its beginning. Does nothing without a pause.
-    pub(super) fn resume(&mut self, slot: Slot) -> Result<Resumed, Failure> {
-        self.by_steps(|stepwise, sides, _| stepwise.resume(sides, slot)).unwrap_or(Ok(Resumed::CaughtUp))
-    }
-
     fn forget(&mut self, slot: Slot) {
         if let Some(stepwise) = &mut self.stepwise {
             stepwise.forget(slot);
@@ -392,79 +277,6 @@ impl Machine {
             stepwise.copy(from, to).map_err(memory)?;
         }
         self.raw.copy(from, to).map_err(|failed| memory(failed.failure))
-    }
-
-    /// Ends a pause of a slot, or is an error where it lasted too long: for what is done with the whole memory.
-    fn catch_up(&mut self, slot: Slot) -> Result<()> {
-        let memory = |reason: String| Error::Memory { reason };
-        match self.resume(slot).map_err(|failure| memory(failure.to_string()))? {
-            Resumed::CaughtUp => Ok(()),
-            Resumed::TooLate => Err(memory("the draft's memory did not follow for too long".into())),
-        }
-    }
-
-    /// What the memories of a slot hold, which are `tokens` tokens.
-    ///
-    /// # Errors
-    /// [`Error::State`] when llama.cpp cannot save them.
-    pub(super) fn save_slot(&mut self, slot: Slot, tokens: usize, with_draft: bool) -> Result<Restore> {
-        self.faults.state(Call::Save)?;
-        if self.copies.target {
-            // What the slot should hold may not be there yet; it can be computed.
-            return Ok(Restore { target: Vec::new(), draft: Vec::new(), drafter: Vec::new(), tokens: 0 });
-        }
-        let with_draft = with_draft && !self.copies.draft && self.catch_up(slot).is_ok();
-        let target = self.raw.state(Side::Target, slot)?;
-        let draft = if with_draft { self.raw.state(Side::Draft, slot)? } else { Vec::new() };
-        let drafter = match &self.stepwise {
-            _ if !with_draft => Vec::new(),
-            Some(stepwise) => stepwise.state(slot).map_err(|failure| Error::State { reason: failure.to_string() })?,
-            None => self.raw.drafter_state(slot)?,
-        };
-        Ok(Restore { target, draft, drafter, tokens })
-    }
-
-    /// Fills an empty slot with what was saved of `history`. Gives how many tokens it holds then, and whether the draft's memory
-    /// holds them, too.
-    ///
-    /// # Errors
-    /// [`Error::State`] when it is no state for these contexts; what the slot holds is unknown then.
-    pub(super) fn restore_slot(&mut self, slot: Slot, saved: &Restore, history: &[Token]) -> Result<(usize, bool)> {
-        self.faults.state(Call::RestoreTarget)?;
-        if self.copies.target {
-            let reason = "slots are still to be copied, and would be copied over it".into();
-            return Err(Error::State { reason });
-        }
-        self.raw.set_state(Side::Target, slot, &saved.target)?;
-        let end = self.end(Side::Target, slot)?;
-        if end != history.len() {
-            let reason = format!("the saved memory ends before position {end}, the text before {}", history.len());
-            return Err(Error::State { reason });
-        }
-        let restored = if self.is_plain() { Ok(false) } else { self.restore_draft(slot, saved, history.len()) };
-        // Whether all is known of hidden states that the drafter reads.
-        let (with_draft, whole) = (restored.is_ok(), restored.unwrap_or(false));
-        if whole || !with_draft || !self.can_cut() || self.resume == Resume::Anywhere {
-            return Ok((history.len(), with_draft));
-        }
-        // What the drafter noted of hidden states is made again.
-        let left = self.cut(slot, history, history.len())?;
-        Ok((left, true))
-    }
-
-    fn restore_draft(&mut self, slot: Slot, saved: &Restore, tokens: usize) -> Result<bool> {
-        self.faults.state(Call::RestoreDraft)?;
-        if self.copies.draft {
-            return Err(Error::State { reason: "slots of the draft are still to be copied".into() });
-        }
-        self.raw.set_state(Side::Draft, slot, &saved.draft)?;
-        match &mut self.stepwise {
-            Some(stepwise) => {
-                let set = stepwise.set_state(slot, &saved.drafter, tokens);
-                set.map_err(|failure| Error::State { reason: failure.to_string() })
-            }
-            None => self.raw.set_drafter_state(slot, &saved.drafter).map(|()| false),
-        }
     }
 
     /// Whether a part of a slot can be kept when its end is cut off.
@@ -576,91 +388,9 @@ impl Machine {
     }
 }
 
-/// Drafting that can be steered and interrupted.
-impl Machine {
-    /// Whether the drafts of the model's method can be ended after any token.
-    pub(super) fn can_steer(&self) -> bool {
-        self.stepwise.is_some()
-    }
-
-    /// Whether the model's method can be paused. What goes back to checkpoints cannot.
-    pub(super) fn can_pause(&self) -> bool {
-        self.stepwise.is_some() && self.draft_rollback != Rollback::Checkpoint
-    }
-
-    /// From now on the draft's memory is not shown what the target decodes in a slot. What it misses is kept, up to 1024 tokens.
-    /// The slot gets no drafts by the model's method until [`resume`](Self::resume).
-    pub(super) fn pause(&mut self, slot: Slot) -> Result<(), Failure> {
-        match self.stepwise.as_mut().filter(|_| self.draft_rollback != Rollback::Checkpoint) {
-            Some(stepwise) => stepwise.pause(slot),
-            None => Err(Failure::new("the drafter cannot be paused")),
-        }
-    }
-
-    /// Tokens of a slot that the draft's memory missed in a pause; nothing when it was too long.
-    pub(super) fn missed(&self, slot: Slot) -> Option<usize> {
-        self.stepwise.as_ref().map_or(Some(0), |stepwise| stepwise.missed(slot))
-    }
-
-    /// Batches that the draft's context decoded so far, where the loop is ours.
-    pub(super) fn draft_decodes(&self) -> u64 {
-        self.stepwise.as_ref().map_or(0, Stepwise::decodes)
-    }
-}
-
 /// Whether the target decodes nothing more before all memories are emptied.
 pub(super) fn breaks_off(error: &DecodeError) -> bool {
     matches!(error, DecodeError::Aborted | DecodeError::Fatal { .. } | DecodeError::Poisoned)
-}
-
-/// For a probe.
-impl Machine {
-    /// Empties all memories and makes the drafters anew.
-    pub(super) fn renew(&mut self, config: &SpecConfig) -> Result<()> {
-        self.raw.clear()?;
-        self.checkpoints.iter_mut().for_each(|checkpoints| *checkpoints = Checkpoints::default());
-        if self.is_plain() {
-            return Ok(());
-        }
-        let others = match &mut self.stepwise {
-            Some(stepwise) => {
-                stepwise.renew(config);
-                Methods::of(&[stepwise.method()])
-            }
-            None => Methods::NONE,
-        };
-        let renewed = self.raw.renew(config, others);
-        renewed.map_err(|failed| Error::Speculation { method: config.names(), reason: failed.failure.to_string() })
-    }
-
-    /// Whether a model drafts, or heads.
-    pub(super) fn has_draft(&self) -> bool {
-        self.raw.has_draft()
-    }
-
-    /// What the target holds of a slot, if its end cannot be cut off.
-    pub(super) fn state_to_go_back(&mut self, slot: Slot) -> Result<Option<Vec<u8>>> {
-        match self.rollback {
-            Rollback::Partial => Ok(None),
-            _ => self.raw.state(Side::Target, slot).map(Some),
-        }
-    }
-
-    /// Makes the target hold this of a slot.
-    pub(super) fn set_state(&mut self, slot: Slot, state: &[u8]) -> Result<()> {
-        self.raw.set_state(Side::Target, slot, state)
-    }
-
-    /// Takes what the target holds of a slot from a position on out, where ends can be cut off.
-    pub(super) fn go_to(&mut self, slot: Slot, position: u32) -> Result<()> {
-        self.raw.remove(Side::Target, slot, position)
-    }
-
-    /// Makes the target hold of another slot what it holds of the first one.
-    pub(super) fn copy_first(&mut self, slot: Slot) -> Result<()> {
-        self.raw.remove(Side::Target, slot, 0)?;
-        self.raw.copy_memory(Side::Target, Slot::FIRST, slot)
-    }
 }
 
 fn words(error: Error) -> Failure {
