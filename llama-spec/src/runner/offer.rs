@@ -22,9 +22,9 @@ impl Offer {
         self.guesses.truncate(self.draft.tokens.len());
     }
 
-    /// Says who drafted and that nothing else is known of the tokens than their places.
-    pub(super) fn guess_blindly(&mut self, drafter: Option<usize>) {
-        let guess = drafter.map(|drafter| Guess { drafter, evidence: Evidence::Unknown });
+    /// Says who drafted, and that the same speaks for all of the tokens.
+    pub(super) fn guess(&mut self, drafter: Option<usize>, evidence: Evidence) {
+        let guess = drafter.map(|drafter| Guess { drafter, evidence });
         self.guesses.clear();
         self.guesses.extend(guess.into_iter().cycle().take(self.draft.tokens.len()));
     }
@@ -55,7 +55,7 @@ impl Offers {
     }
 
     /// Makes room for a draft of somebody, lets it be filled, and keeps it unless it is empty.
-    pub(super) fn add<T>(&mut self, source: Source, fill: impl FnOnce(&mut Offer) -> T) -> T {
+    pub(super) fn add(&mut self, source: Source, fill: impl FnOnce(&mut Offer)) {
         if self.all.len() == self.count {
             self.all.push(Offer { draft: Draft::default(), source, draws: false, guesses: Vec::new() });
         }
@@ -63,8 +63,7 @@ impl Offers {
         (offer.source, offer.draws) = (source, false);
         offer.draft.clear();
         offer.guesses.clear();
-        let filled = fill(offer);
+        fill(offer);
         self.count += usize::from(!offer.draft.tokens.is_empty());
-        filled
     }
 }

@@ -172,15 +172,13 @@ impl Runner {
             offers.add(source, |offer| {
                 own.propose(limit, offer);
                 offer.cut(limit, |token| vocab.contains(token));
-                offer.guess_blindly(chooser.index(source));
+                offer.guess(chooser.index(source), Evidence::Unknown);
             });
         }
         if let Some(forced) = job.drafting.forced.as_mut().filter(|_| !done(offers)) {
             offers.add(Source::Grammar, |offer| {
                 forced.propose(limit, &mut offer.draft.tokens);
-                let guess =
-                    chooser.index(Source::Grammar).map(|drafter| Guess { drafter, evidence: Evidence::Bucket(0) });
-                offer.guesses.extend(guess.into_iter().cycle().take(offer.draft.tokens.len()));
+                offer.guess(chooser.index(Source::Grammar), Evidence::Bucket(0));
             });
         }
         if let Some(lookup) = lookup.as_mut().filter(|_| methods.contains(Method::Lookup) && !done(offers)) {
@@ -250,7 +248,7 @@ impl Runner {
                 std::mem::swap(&mut offer.draft.distributions, &mut drafted.distributions);
                 offer.cut(request.limit as usize, |token| vocab.contains(token));
                 offer.draws = true;
-                offer.guess_blindly(drafter);
+                offer.guess(drafter, Evidence::Unknown);
                 for (guess, confidence) in offer.guesses.iter_mut().zip(&drafted.confidences) {
                     guess.evidence = Evidence::Probability(confidence.probability);
                 }
