@@ -110,7 +110,7 @@ impl Options {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use clap::Parser;
 
@@ -120,7 +120,7 @@ mod tests {
         options: Options,
     }
 
-    fn parse(words: impl IntoIterator<Item = impl Into<OsString>>) -> Options {
+    pub(in super::super) fn parse(words: impl IntoIterator<Item = impl Into<OsString>>) -> Options {
         let words = words.into_iter().map(Into::into);
         Cli::try_parse_from([OsString::from("compare")].into_iter().chain(words)).expect("good words").options
     }

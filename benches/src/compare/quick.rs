@@ -19,19 +19,11 @@ impl Options {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use clap::Parser;
-
-    #[derive(Debug, Parser)]
-    struct Cli {
-        #[command(flatten)]
-        options: Options,
-    }
+    use super::super::options::tests::parse;
 
     #[test]
     fn quick_is_short_where_nothing_else_was_said() {
-        let words = "compare --llama-server a --quick --concurrency 1,4 --tokens 90";
-        let quick = Cli::try_parse_from(words.split_whitespace()).unwrap().options.settled();
+        let quick = parse("--llama-server a --quick --concurrency 1,4 --tokens 90".split_whitespace()).settled();
         assert_eq!((quick.rounds, quick.prompts, quick.tokens), (1, Some(4), Some(90)));
         assert!(!quick.settings.is_empty());
     }
