@@ -61,7 +61,7 @@ pub(crate) struct Options {
     /// A smaller GGUF model with the same vocabulary, to draft with
     #[arg(long, value_name = "FILE", requires = "model")]
     draft: Option<PathBuf>,
-    /// How to speculate: names of llama.cpp, separated by commas [default: ngram-mod, or draft-simple with --draft]
+    /// How to speculate: names of methods, separated by commas [default: lookup, or draft-simple with --draft]
     #[arg(long, value_name = "METHODS")]
     spec: Option<String>,
     /// How many tokens to generate for each prompt
@@ -102,7 +102,7 @@ pub(crate) fn demo(options: &Options, origin: Origin) -> Result<()> {
             Err(why) => stand_in(&why, &programs)?,
         },
     };
-    let methods = options.spec.as_deref().unwrap_or(if draft.is_some() { "draft-simple" } else { "ngram-mod" });
+    let methods = options.spec.as_deref().unwrap_or(if draft.is_some() { "draft-simple" } else { "lookup" });
     let demo = Demo { generate: programs.named("generate")?, model, draft, tokens: options.tokens };
     let pairs = demo.pairs(methods)?;
     show(&demo.model, methods, &pairs);
