@@ -1,6 +1,8 @@
 // Models and contexts: loading and making them, and what is noted about contexts.
 #include "inside.h"
 
+#include "ggml-cpu.h"
+
 #include <cstring>
 #include <initializer_list>
 #include <map>
@@ -257,4 +259,36 @@ lsys_status lsys_context_new(llama_model * model, const llama_context_params * p
         all.records.erase(*out);
         return LSYS_OK;
     });
+}
+
+// Looked up, since the CPU backend may be a library that is loaded at run time.
+template <typename Function>
+static Function * of_cpu_backend(const char * name) {
+    ggml_backend_dev_t device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
+    return device == nullptr ? nullptr : (Function *) ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(device), name);
+}
+
+lsys_status lsys_threads_new(int32_t count, ggml_threadpool_t * out) {
+    return lsys::guard([&]() -> lsys_status {
+        if (out == nullptr || count < 1 || count > GGML_MAX_N_THREADS) {
+            return lsys::refuse("%d threads: 1 to %d, and a place for them, are needed", (int) count, GGML_MAX_N_THREADS);
+        }
+        *out = nullptr;
+        auto * make = of_cpu_backend<decltype(ggml_threadpool_new)>("ggml_threadpool_new");
+        if (count == 1 || make == nullptr) {
+            return LSYS_OK;
+        }
+        ggml_threadpool_params params = ggml_threadpool_params_default(count);
+        // They sleep between batches: those of another context may need the processors then.
+        params.poll = 0;
+        *out        = make(&params);
+        return *out ? LSYS_OK : lsys::fail("%d threads could not be started", (int) count);
+    });
+}
+
+void lsys_threads_free(ggml_threadpool_t threads) {
+    auto * end = of_cpu_backend<decltype(ggml_threadpool_free)>("ggml_threadpool_free");
+    if (threads != nullptr && end != nullptr) {
+        end(threads);
+    }
 }

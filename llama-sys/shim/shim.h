@@ -61,6 +61,13 @@ lsys_status lsys_model_load(const char ** paths, size_t n_paths, const struct ll
 /* Freed with llama_free(), after everything that keeps its address. */
 lsys_status lsys_context_new(struct llama_model * model, const struct llama_context_params * params, struct llama_context ** out);
 
+/* Threads for the CPU's part of decoding, kept from one batch to the next: a context without them starts new ones for each. *out is
+ * NULL where there is nothing to keep: for one thread, or without a CPU backend that has such threads. For use with
+ * llama_attach_threadpool(), by one context; freed after it. */
+lsys_status lsys_threads_new(int32_t count, ggml_threadpool_t * out);
+
+void lsys_threads_free(ggml_threadpool_t threads);
+
 /* Token count in *n_out; when it is above `capacity` nothing was written and the call is repeated with more room. */
 lsys_status lsys_tokenize(const struct llama_vocab * vocab, const char * text, size_t n_text, bool add_special, bool parse_special,
                           llama_token * tokens, size_t capacity, size_t * n_out);

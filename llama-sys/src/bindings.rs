@@ -2774,6 +2774,12 @@ unsafe extern "C" {
     ) -> lsys_status;
 }
 unsafe extern "C" {
+    pub fn lsys_threads_new(count: i32, out: *mut ggml_threadpool_t) -> lsys_status;
+}
+unsafe extern "C" {
+    pub fn lsys_threads_free(threads: ggml_threadpool_t);
+}
+unsafe extern "C" {
     pub fn lsys_tokenize(
         vocab: *const llama_vocab,
         text: *const ::core::ffi::c_char,
