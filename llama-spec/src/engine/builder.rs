@@ -7,6 +7,7 @@ mod shelf;
 pub(crate) use attempt::tried;
 pub(crate) use shelf::{ModelShelf, Place};
 
+use super::keeper::Keeper;
 use super::worker::{Shared, Worker};
 use super::{Engine, Shape};
 use crate::compat::Conditions;
@@ -14,11 +15,12 @@ use crate::context::ContextOptions;
 use crate::error::{Error, Failure, Result};
 use crate::file::ModelFile;
 use crate::isolate::Isolation;
+use crate::lookup::Store;
 use crate::model::Model;
 use crate::options::{GpuLayers, SplitMode};
 use crate::probe::{Probe, ProbeReport};
 use crate::runner::Runner;
-use crate::spec::{Drafter, Factory, SpecConfig};
+use crate::spec::{Drafter, Factory, Method, SpecConfig};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -113,6 +115,7 @@ pub struct EngineBuilder {
     probe_cache: Option<PathBuf>,
     isolation: Option<Isolation>,
     shelf: Option<ModelShelf>,
+    store: Option<Store>,
 }
 
 /// How long a probe may take unless something else is asked for.
@@ -166,6 +169,7 @@ impl EngineBuilder {
             probe_cache: None,
             isolation: None,
             shelf: None,
+            store: None,
         }
     }
 
@@ -300,6 +304,33 @@ impl EngineBuilder {
         self
     }
 
+    /// Keeps the texts of requests, prompts and answers both, and lets [`Method::Lookup`](crate::spec::Method::Lookup) draft from
+    /// them for later requests of the same [tenant](crate::Request::tenant); it is of no use without that method. Default: each text is drafted from
+    /// itself alone.
+    ///
+    /// The text of a request does not depend on it, but how fast it is does: whoever could ask in the name of a tenant could find
+    /// out by the time what that one said before, and requests without a tenant are all of one. A text is kept when it ends,
+    /// also by its deadline or because nobody wants it any more, but not after an error. Engines that share a store must have the
+    /// same vocabulary.
+    ///
+    /// ```
+    /// # use llama_spec::lookup::{Store, StoreSettings};
+    /// # use llama_spec::spec::{Method, SpecConfig};
+    /// # use llama_spec::{Engine, ModelFile, Request};
+    /// # let target = ModelFile::open(llama_spec_tests::zoo::file("target"))?;
+    /// let store = Store::new(StoreSettings::default().bytes(8 << 20));
+    /// let config = SpecConfig::new([Method::Lookup]);
+    /// let engine = Engine::builder(target).speculation(config).lookup_store(store.clone()).build()?;
+    /// engine.generate(Request::prompt("Once upon a time").max_tokens(50).tenant("anna"))?.output()?;
+    /// engine.shutdown();
+    /// assert!(store.stats().tokens >= 50);
+    /// # Ok::<_, llama_spec::Error>(())
+    /// ```
+    pub fn lookup_store(mut self, store: Store) -> Self {
+        self.store = Some(store);
+        self
+    }
+
     /// How many tokens are verified in one batch. Default: as many as are exact.
     pub fn verify_rows(mut self, rows: VerifyRows) -> Self {
         self.rows = rows;
@@ -336,7 +367,8 @@ impl EngineBuilder {
                 Ok((mut runner, report)) => {
                     set_rows(&mut runner, self.rows, report.as_ref());
                     report.iter().for_each(|report| runner.know(report));
-                    return start(runner, report, self.queue);
+                    let store = self.store.filter(|_| runner.config().methods.contains(&Method::Lookup));
+                    return start(runner, report, self.queue, store);
                 }
                 Err(error) if self.is_lenient() && !config.is_off() && is_about_speculation(&error) => {
                     tracing::warn!(%error, methods = %config.names(), "this does not work: something else takes its place");
@@ -413,7 +445,7 @@ fn unmeasured_rows(quantized: bool) -> usize {
     }
 }
 
-fn start(runner: Runner, report: Option<ProbeReport>, queue: usize) -> Result<Engine> {
+fn start(runner: Runner, report: Option<ProbeReport>, queue: usize, store: Option<Store>) -> Result<Engine> {
     let model = runner.model().clone();
     let shape = Shape {
         slots: runner.target().slots(),
@@ -422,10 +454,11 @@ fn start(runner: Runner, report: Option<ProbeReport>, queue: usize) -> Result<En
     };
     let (config, own) = (runner.config().clone(), runner.own().to_vec());
     let plain_token = report.as_ref().and_then(|report| report.times.plain_token);
-    let shared = Arc::new(Shared::new(queue, &runner, plain_token));
+    let keeper = store.is_some().then(Keeper::start).transpose()?;
+    let shared = Arc::new(Shared::new(queue, store, &runner, plain_token));
     let theirs = Arc::clone(&shared);
     let thread = std::thread::Builder::new().name("llama-spec engine".into());
-    let thread = thread.spawn(move || Worker { runner, shared: &theirs, plain_token }.run());
+    let thread = thread.spawn(move || Worker { runner, shared: &theirs, plain_token, keeper }.run());
     let thread = thread.map_err(|error| Error::Context { failure: Failure::new(format!("no thread: {error}")) })?;
     Ok(Engine { shared, thread: Some(thread), model, config, own, shape, report, ids: AtomicU64::new(1) })
 }

@@ -20,6 +20,7 @@ impl EngineStats {
         self.slots(&mut page);
         self.tokens(&mut page);
         self.speculation(&mut page);
+        self.store(&mut page);
         self.times(&mut page);
         self.as_llama_server(&mut page);
         page.0
@@ -121,6 +122,15 @@ impl EngineStats {
             let help = "1 while nothing is drafted because too much was lost of late, else 0.";
             page.one("llama_spec_drafting_closed", Gauge, help, u8::from(self.account.closed));
         }
+    }
+
+    fn store(&self, page: &mut Page) {
+        let Some(store) = &self.store else { return };
+        page.one("llama_spec_store_bytes", Gauge, "Bytes of the texts that are kept for lookup.", store.bytes);
+        page.one("llama_spec_store_tokens", Gauge, "Tokens of these texts.", store.tokens);
+        page.one("llama_spec_store_tenants", Gauge, "Tenants that have such texts.", store.tenants);
+        let help = "Tokens guessed right because of these texts; old ones count less and less.";
+        page.one("llama_spec_store_saved_tokens", Gauge, help, store.saved);
     }
 
     fn times(&self, page: &mut Page) {

@@ -6,6 +6,7 @@
 
 mod builder;
 pub(crate) mod health;
+mod keeper;
 mod metrics;
 mod midway;
 mod queue;
@@ -28,11 +29,12 @@ pub use stats::{EngineStats, SlotStats};
 
 use crate::error::{Error, Result};
 use crate::generate::check_prompt;
+use crate::lookup::Store;
 use crate::model::Model;
 use crate::probe::ProbeReport;
 use crate::runner::{Answer, Drafting, Job, OwnDrafter};
 use crate::sample::Sampler;
-use crate::spec::{Factory, Forced, SpecConfig, Speculation};
+use crate::spec::{Factory, Forced, Method, SpecConfig, Speculation};
 use crate::token::Token;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -136,6 +138,12 @@ impl Engine {
     /// Its numbers, as of the last fraction of a second. It answers at once, however busy the engine is.
     pub fn stats(&self) -> EngineStats {
         self.shared.stats()
+    }
+
+    /// Where texts are kept for later requests: the store it was [given](EngineBuilder::lookup_store), if its methods include
+    /// [`Method::Lookup`].
+    pub fn store(&self) -> Option<&Store> {
+        self.shared.store.as_ref()
     }
 
     /// Why it has failed, if it has. It then takes no requests.
@@ -286,6 +294,10 @@ impl Engine {
         job.priority = request.priority;
         job.deadline = request.deadline.and_then(|time| Instant::now().checked_add(time));
         job.request = Some(Arc::new(request.clone()));
+        job.shelf = self
+            .store()
+            .filter(|_| limit > 0 && methods.contains(Method::Lookup))
+            .map(|store| store.shelf(request.tenant.as_deref().unwrap_or_default()));
         job.span = tracing::debug_span!("request", id, prompt = prompt.len());
         let response = Response::new(id, prompt, events, Arc::clone(&job.cancelled), Arc::clone(&self.shared));
         Ok((job, response))

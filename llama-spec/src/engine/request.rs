@@ -50,6 +50,10 @@ pub struct Request {
     /// the text can go on from there in another process. Default: no.
     #[serde(default)]
     pub checkpoints: bool,
+    /// For whom it is: where an engine has a [store](crate::EngineBuilder::lookup_store), its text is kept for other requests of the
+    /// same tenant and of nobody else. Any name will do. Default: none; all requests without one share their texts.
+    #[serde(default)]
+    pub tenant: Option<String>,
 }
 
 /// A text to continue.
@@ -131,6 +135,7 @@ impl Request {
             logprobs: None,
             context_full: ContextFull::default(),
             checkpoints: false,
+            tenant: None,
         }
     }
 
@@ -214,6 +219,12 @@ impl Request {
     /// Reports where the sampler stands after each round.
     pub fn checkpoints(mut self, checkpoints: bool) -> Self {
         self.checkpoints = checkpoints;
+        self
+    }
+
+    /// For whom it is.
+    pub fn tenant(mut self, name: impl Into<String>) -> Self {
+        self.tenant = Some(name.into());
         self
     }
 

@@ -1,6 +1,7 @@
 //! What an engine does and has done, in numbers.
 
 use crate::control::{Account, DrafterAccount, DrafterState};
+use crate::lookup::StoreStats;
 use crate::spec::{Histogram, Source, Speculation, Stats};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -53,6 +54,8 @@ pub struct EngineStats {
     pub account: Account,
     /// Whom [`Account::drafters`] are about.
     pub drafters: Vec<Source>,
+    /// The texts that are kept for lookup, if they are.
+    pub store: Option<StoreStats>,
 }
 
 /// One slot of an engine.
@@ -105,6 +108,14 @@ impl fmt::Display for EngineStats {
         writeln!(f, "speculation  {}", Told(self))?;
         if self.account.tokens > 0 {
             writeln!(f, "controller   {}", Controlled(self))?;
+        }
+        if let Some(store) = &self.store {
+            let StoreStats { tokens, bytes, saved, .. } = store;
+            writeln!(
+                f,
+                "kept texts   {tokens} tokens in {:.1} MiB, {saved} guessed right",
+                *bytes as f64 / f64::from(1 << 20)
+            )?;
         }
         for (name, times) in [
             ("first token", &self.times_to_first_token),

@@ -1,11 +1,13 @@
 //! The thread of an engine, and what it shares with those who ask.
 
 use super::Priority;
+use super::keeper::Keeper;
 use super::queue::Queue;
 use super::saved::SavedState;
 use super::stats::{EngineStats, SlotStats};
 use crate::error::{Error, Result};
 use crate::generate::StopReason;
+use crate::lookup::Store;
 use crate::runner::{Broken, Job, Runner};
 use crate::spec::Speculation;
 use std::fmt;
@@ -32,6 +34,8 @@ pub(super) struct Shared {
     /// Something came in, or a text ended.
     changed: Condvar,
     published: Mutex<EngineStats>,
+    /// Where texts are kept for lookup.
+    pub(super) store: Option<Store>,
     refused: AtomicU64,
     /// The engine's thread. It runs foreign code, too, and cannot wait for itself.
     thread: OnceLock<ThreadId>,
@@ -65,7 +69,7 @@ enum Phase {
 }
 
 impl Shared {
-    pub(super) fn new(queue: usize, runner: &Runner, plain_token: Option<Duration>) -> Self {
+    pub(super) fn new(queue: usize, store: Option<Store>, runner: &Runner, plain_token: Option<Duration>) -> Self {
         let free = runner.free_slots();
         let inbox = Inbox {
             waiting: Queue::new(queue.saturating_add(free)),
@@ -79,6 +83,7 @@ impl Shared {
             inbox: Mutex::new(inbox),
             changed: Condvar::new(),
             published,
+            store,
             refused: AtomicU64::new(0),
             thread: OnceLock::new(),
         }
@@ -200,6 +205,7 @@ impl Shared {
         let mut stats = self.published.lock().unwrap_or_else(PoisonError::into_inner).clone();
         stats.refused = self.refused.load(Ordering::Relaxed);
         stats.queued = self.inbox().waiting.len() as u64;
+        stats.store = self.store.as_ref().map(Store::stats);
         stats
     }
 
@@ -238,6 +244,8 @@ pub(super) struct Worker<'s> {
     pub(super) shared: &'s Shared,
     /// What the target alone takes for a token of one slot.
     pub(super) plain_token: Option<Duration>,
+    /// If there is a store.
+    pub(super) keeper: Option<Keeper>,
 }
 
 impl Worker<'_> {
@@ -262,6 +270,7 @@ impl Worker<'_> {
         inbox.idle = true;
         drop(inbox);
         self.runner.tell_ends();
+        self.keep();
         let given_up = self.runner.take_jobs().into_iter().chain(waiting);
         for mut job in given_up {
             job.take_siblings().into_iter().for_each(|sibling| sibling.answer.fail(error(&phase)));
@@ -356,6 +365,16 @@ impl Worker<'_> {
         // Whoever is told may ask for the next text at once.
         self.shared.inbox().waiting.set_limit(self.limit());
         self.runner.tell_ends();
+        self.keep();
+    }
+
+    /// Sees to it that lookup finds the texts again.
+    fn keep(&mut self) {
+        for kept in self.runner.take_kept() {
+            if let Some(keeper) = &self.keeper {
+                keeper.keep(kept);
+            }
+        }
     }
 
     /// Requests that may wait now.

@@ -1,5 +1,6 @@
 //! The tokenizer in a file.
 
+use crate::checksum::{FIRST, checksum};
 use crate::gguf::{Header, until_zero};
 use serde::Serialize;
 use std::sync::Arc;
@@ -95,6 +96,12 @@ impl Tokenizer {
             own != others && until_zero(own) != until_zero(others)
         };
         pairs.map(differs).position(|differs| differs).map(|place| (place + from) as u32)
+    }
+
+    /// A sum over the texts of all tokens in their order, which tells vocabularies apart: the same in all versions and on all
+    /// machines. [`lookup::Store::save`](crate::lookup::Store::save) is given it as bytes.
+    pub fn fingerprint(&self) -> u64 {
+        self.texts().fold(FIRST, |sum, text| checksum(checksum(sum, &(text.len() as u64).to_le_bytes()), text))
     }
 
     /// Two ids with the same text, if there are any: llama.cpp aborts at them.

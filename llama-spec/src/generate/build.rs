@@ -3,19 +3,21 @@
 use super::Generator;
 use crate::context::ContextOptions;
 use crate::error::Result;
+use crate::lookup::Store;
 use crate::model::Model;
 use crate::runner::Setup;
-use crate::spec::{SpecConfig, Stats};
+use crate::spec::{Method, SpecConfig, Stats};
 
 /// How a [`Generator`] is made.
 #[derive(Debug)]
 pub struct GeneratorBuilder {
     setup: Setup,
+    store: Option<Store>,
 }
 
 impl GeneratorBuilder {
     pub(super) fn new(target: &Model) -> Self {
-        Self { setup: Setup::new(target) }
+        Self { setup: Setup::new(target), store: None }
     }
 
     /// What drafts: a small model of the same vocabulary, an EAGLE-3, DFlash or DSpark draft, heads of multi-token
@@ -44,6 +46,13 @@ impl GeneratorBuilder {
         self
     }
 
+    /// Keeps the texts of all generations, under the tenant `""`, for [`Method::Lookup`] to draft from; see
+    /// [`EngineBuilder::lookup_store`](crate::EngineBuilder::lookup_store). Default: none is kept.
+    pub fn lookup_store(mut self, store: Store) -> Self {
+        self.store = Some(store);
+        self
+    }
+
     /// Lets models and heads draft in the loops of llama.cpp instead of ours: for the bench that compares them.
     #[doc(hidden)]
     pub fn llama_cpp_loops(mut self) -> Self {
@@ -60,6 +69,7 @@ impl GeneratorBuilder {
         self.setup.context.slots = 1;
         let runner = self.setup.build()?;
         let speculation = runner.speculation();
-        Ok(Generator { runner, speculation, stats: Stats::default(), broken: false })
+        let store = self.store.filter(|_| runner.config().methods.contains(&Method::Lookup));
+        Ok(Generator { runner, speculation, store, stats: Stats::default(), broken: false })
     }
 }

@@ -53,7 +53,7 @@ impl<'g> Generation<'g> {
             Some(job) => runner.start(job),
             None => runner.step(),
         };
-        self.generator.runner.tell_ends();
+        self.generator.tell_ends();
         self.generator.speculation = self.generator.runner.speculation();
         if let Err(broken) = done {
             self.generator.broken = true;
@@ -90,7 +90,7 @@ impl Drop for Generation<'_> {
     fn drop(&mut self) {
         if self.waiting.is_none() {
             self.generator.runner.cancel(0);
-            self.generator.runner.tell_ends();
+            self.generator.tell_ends();
             let stats = self.stats().clone();
             self.generator.stats.add(&stats);
         }

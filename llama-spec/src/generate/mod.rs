@@ -9,8 +9,9 @@ pub use event::{ContextFull, Event, StopReason};
 pub use generation::Generation;
 
 use crate::error::{Error, Result};
+use crate::lookup::Store;
 use crate::model::Model;
-use crate::runner::{Answer, Drafting, Job, Runner};
+use crate::runner::{Answer, Drafting, Job, Kept, Runner};
 use crate::sample::{Sampler, SamplerOptions};
 use crate::spec::{Forced, Methods, Speculation, Stats};
 use crate::token::Token;
@@ -38,6 +39,8 @@ use serde::{Deserialize, Serialize};
 pub struct Generator {
     runner: Runner,
     speculation: Speculation,
+    /// Where texts are kept for lookup.
+    store: Option<Store>,
     /// The numbers of the generations that are over.
     stats: Stats,
     /// The contexts broke down in the last generation.
@@ -101,8 +104,15 @@ impl Generator {
             forced: if config.is_off() { None } else { Forced::new(self.model(), &options.sampler) },
         };
         let answer = Answer::new(sender, options.max_tokens, &options.stop).with_visible(options.visible);
-        let job = Job::new(0, prompt.clone(), sampler, answer, drafting);
+        let mut job = Job::new(0, prompt.clone(), sampler, answer, drafting);
+        job.shelf = self.store.as_ref().map(|store| store.shelf(""));
         Ok(Generation::new(self, prompt, job, events))
+    }
+
+    /// Tells of texts that are over, and keeps them for lookup.
+    fn tell_ends(&mut self) {
+        self.runner.tell_ends();
+        self.runner.take_kept().iter().for_each(Kept::put);
     }
 }
 

@@ -295,6 +295,19 @@ impl Lookup {
         Some(Guess { token, evidence, from, panel, duel, others })
     }
 
+    /// The shelf whose texts are looked at.
+    pub fn shelf(&self) -> Option<&Shelf> {
+        self.shelf.as_ref()
+    }
+
+    /// Looks at the texts of this shelf from now on, or at none, and gives back the one before. What was followed in a text of
+    /// that one is let go of; only [`Lookup::text`] stays, and how often which kinds of guesses were right.
+    pub fn set_shelf(&mut self, shelf: Option<Shelf>) -> Option<Shelf> {
+        self.elsewhere = None;
+        self.guess = self.look();
+        std::mem::replace(&mut self.shelf, shelf)
+    }
+
     /// Keeps the text for those that come later, if there is a shelf. See [`Shelf::add`].
     pub fn keep(&self) {
         if let Some(shelf) = &self.shelf {

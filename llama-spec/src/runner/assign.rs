@@ -35,8 +35,7 @@ impl Runner {
         let common = common(&seat.history, &job.tokens[..job.tokens.len() - 1]);
         let (held, draft_memory) = (seat.history.len(), seat.draft_memory);
         let length = job.tokens.len();
-        seat.job = Some(job);
-        seat.look_up_anew();
+        seat.take(job);
         self.chooser.controller.begin(index, length);
         let needs_draft = self.wants_model(index);
         match () {
@@ -170,8 +169,8 @@ impl Runner {
             self.note_start(&mut sibling);
             self.clock += 1;
             let seat = &mut self.slots[free];
-            (seat.used, seat.job) = (self.clock, Some(sibling));
-            seat.look_up_anew();
+            seat.used = self.clock;
+            seat.take(sibling);
             self.chooser.controller.begin(free, self.slots[free].job.as_ref().map_or(0, |job| job.tokens.len()));
             if let Err(broken) = self.copy(index, free) {
                 self.returned.append(&mut siblings);

@@ -4,6 +4,7 @@ use super::answer::Answer;
 use super::offer::Offer;
 use crate::engine::{Priority, Request};
 use crate::generate::ContextFull;
+use crate::lookup::Shelf;
 use crate::sample::Sampler;
 use crate::spec::{DraftLength, Drafter, Factory, Forced, Methods, Stats};
 use crate::token::Token;
@@ -34,6 +35,8 @@ pub(crate) struct Job {
     pub(crate) siblings: Vec<Self>,
     /// Memory to begin with, saved from another one.
     pub(crate) restore: Option<Restore>,
+    /// The texts that lookup looks at beside its own. While the job is in a slot, the lookup of the slot has it.
+    pub(crate) shelf: Option<Shelf>,
     pub(crate) stats: Stats,
     pub(crate) times: Times,
     pub(crate) span: tracing::Span,
@@ -93,6 +96,7 @@ impl Job {
             cancelled: Arc::default(),
             siblings: Vec::new(),
             restore: None,
+            shelf: None,
             stats,
             times,
             span: tracing::Span::none(),

@@ -17,6 +17,7 @@ mod chooser;
 mod clock;
 mod fault;
 mod job;
+mod kept;
 mod machine;
 mod offer;
 mod prefill;
@@ -39,6 +40,7 @@ pub(crate) use clock::Clock;
 #[cfg(test)]
 pub(crate) use fault::{Call, Fault, Faults};
 pub(crate) use job::{Drafting, Job, OwnDrafter, Restore};
+pub(crate) use kept::Kept;
 use machine::Machine;
 pub(crate) use setup::Setup;
 pub(crate) use stop::StopFinder;
@@ -78,6 +80,8 @@ pub(crate) struct Runner {
     returned: Vec<Job>,
     /// Texts that are over and whose owners have not been told.
     ended: Vec<Ended>,
+    /// Texts that lookup is to find again, and that have not been put where they are to be.
+    kept: Vec<Kept>,
     /// A text was preempted: no other is started until one has ended.
     crowded: bool,
     /// Which slot's prompt was computed last.
@@ -276,7 +280,7 @@ impl Runner {
 
     /// Takes all jobs out, as they are.
     pub(crate) fn take_jobs(&mut self) -> Vec<Job> {
-        let running = self.slots.iter_mut().filter_map(|seat| seat.job.take());
+        let running = self.slots.iter_mut().filter_map(Seat::leave);
         running.chain(self.returned.drain(..)).collect()
     }
 
@@ -315,8 +319,9 @@ impl Runner {
         }
     }
 
-    /// Ends the text of a slot.
+    /// Ends the text of a slot. One that somebody broke off is kept for lookup like any other: it may well be asked for again.
     fn finish(&mut self, index: usize, reason: StopReason) {
+        self.kept.extend(self.slots[index].kept());
         if let Some(job) = self.leave(index) {
             self.end(job, reason);
         }
@@ -352,6 +357,11 @@ impl Runner {
         }
     }
 
+    /// The texts that lookup is to find again: to be put where they are to be, when nobody waits for it.
+    pub(crate) fn take_kept(&mut self) -> Vec<Kept> {
+        std::mem::take(&mut self.kept)
+    }
+
     /// Whether a text is over whose owner has not been told.
     pub(crate) fn has_ends(&self) -> bool {
         !self.ended.is_empty()
@@ -368,7 +378,7 @@ impl Runner {
 
     /// Takes the job out of a slot. What is computed of its text stays there for the next one.
     fn leave(&mut self, index: usize) -> Option<Job> {
-        let mut job = self.slots[index].job.take()?;
+        let mut job = self.slots[index].leave()?;
         self.step_start.into_iter().for_each(|start| job.note_step(start));
         let seat = &mut self.slots[index];
         seat.all.add(&job.stats);
@@ -403,7 +413,7 @@ impl Runner {
 
     /// Gives up a slot in favour of others: its text goes on when there is room again.
     fn preempt(&mut self, index: usize) -> Result<(), Broken> {
-        if let Some(mut job) = self.slots[index].job.take() {
+        if let Some(mut job) = self.slots[index].leave() {
             job.span.in_scope(|| tracing::info!("preempted: the memory is full"));
             self.counts.preempted += 1;
             self.crowded = true;
@@ -455,11 +465,14 @@ impl Runner {
     /// Deals with a full context, as the text's owner wants it.
     fn context_full(&mut self, index: usize) -> Result<(), Broken> {
         let length = self.target().length_per_slot() as usize;
-        let Some(job) = &mut self.slots[index].job else { return Ok(()) };
+        let Some(job) = &self.slots[index].job else { return Ok(()) };
         let ContextFull::Shift { keep } = job.context_full else {
             self.finish(index, StopReason::ContextFull);
             return Ok(());
         };
+        // Lookup forgets what is dropped.
+        self.kept.extend(self.slots[index].kept());
+        let Some(job) = &mut self.slots[index].job else { return Ok(()) };
         let keep = (keep as usize).min(length / 2).min(job.tokens.len());
         let left = ((length - keep) / 2).max(1);
         let dropped = job.tokens.len().saturating_sub(keep + left);

@@ -191,6 +191,8 @@ impl Runner {
                     let evidence = Evidence::Bucket(proposed.evidence.index() as u16);
                     offer.guesses.extend(index.map(|drafter| Guess { drafter, evidence }));
                 }
+                // What a store was filled with elsewhere can be of another vocabulary.
+                offer.cut(limit, |token| vocab.contains(token));
             });
         }
     }

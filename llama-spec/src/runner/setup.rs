@@ -79,6 +79,7 @@ impl Setup {
             rows,
             returned: Vec::new(),
             ended: Vec::new(),
+            kept: Vec::new(),
             crowded: false,
             turn: 0,
             clock: 0,

@@ -3,8 +3,8 @@
 use super::shelf::Segments;
 use crate::checksum::{FIRST, checksum};
 use crate::token::Token;
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 /// What every file begins with.
@@ -137,8 +137,17 @@ fn put(bytes: &mut Vec<u8>, more: &[u8]) {
     bytes.extend_from_slice(more);
 }
 
+/// What is something else is not read to its end: it may be long.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, StoreError> {
-    fs::read(path).map_err(|source| StoreError::File { path: path.into(), source })
+    let failed = |source| StoreError::File { path: path.into(), source };
+    let mut file = File::open(path).map_err(failed)?;
+    let mut bytes = Vec::new();
+    (&file).take(MAGIC.len() as u64).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes != MAGIC {
+        return Err(StoreError::NotAStore);
+    }
+    file.read_to_end(&mut bytes).map_err(failed)?;
+    Ok(bytes)
 }
 
 /// Under another name first, so that there is never half a file, whatever happens.
@@ -146,7 +155,13 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.unfinished", std::process::id()));
     let unfinished = path.with_file_name(name);
-    let written = File::create(&unfinished)
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    // What users wrote is in it.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let written = options
+        .open(&unfinished)
         .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
         .and_then(|()| fs::rename(&unfinished, path));
     written.map_err(|source| {

@@ -11,6 +11,7 @@ pub use shelf::Shelf;
 pub(super) use segment::Segment;
 
 use crate::token::Token;
+use serde::{Deserialize, Serialize};
 use shelf::Shared;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,7 +41,8 @@ impl StoreSettings {
 }
 
 /// What a [`Store`] holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct StoreStats {
     /// Bytes of all texts and their indexes.
