@@ -309,7 +309,8 @@ impl EngineBuilder {
     /// itself alone.
     ///
     /// The text of a request does not depend on it, but how fast it is does: whoever could ask in the name of a tenant could find
-    /// out by the time what that one said before, and requests without a tenant are all of one. A text is kept when it ends,
+    /// out by the time what that one said before, and requests without a tenant are all of one. (What a slot still has in memory of a
+    /// prompt's beginning is used for whoever comes next, as without a store.) A text is kept when it ends,
     /// also by its deadline or because nobody wants it any more, but not after an error. Engines that share a store must have the
     /// same vocabulary.
     ///

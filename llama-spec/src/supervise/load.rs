@@ -44,6 +44,12 @@ pub struct Load {
     pub verify_rows: Option<u32>,
     /// A chat template (Jinja) in place of the model's own.
     pub chat_template: Option<String>,
+    /// Bytes of the texts that are kept for lookup ([`EngineBuilder::lookup_store`](crate::EngineBuilder::lookup_store)); 0 for no
+    /// such texts.
+    pub store_bytes: usize,
+    /// A file in which they outlive the worker: read when it loads, written every minute and when it ends. One that cannot be
+    /// read is begun anew, with a warning in the log; one that is something else is left as it is.
+    pub store_file: Option<PathBuf>,
 }
 
 impl Default for Load {
@@ -64,6 +70,8 @@ impl Default for Load {
             probe_cache: None,
             verify_rows: None,
             chat_template: None,
+            store_bytes: 0,
+            store_file: None,
         }
     }
 }

@@ -98,6 +98,8 @@ pub(crate) enum FromWorker {
     Checked(Result<(), String>),
     /// The engine broke down for this reason; the worker is of no more use.
     Poisoned(String),
+    /// Something for the log of whoever has the worker, which has none of its own. It can name paths.
+    Warning(String),
 }
 
 /// How a worker is.
@@ -161,7 +163,8 @@ mod tests {
             .continue_final_message(Continuation::Auto)
             .template_argument("level", 3);
         let sampler = SamplerOptions::default().seed(7).grammar(Grammar::JsonSchema(schema));
-        let request = Request::prompt("").sampler(sampler).deadline(Duration::from_millis(1500)).logprobs(2);
+        let request =
+            Request::prompt("").sampler(sampler).deadline(Duration::from_millis(1500)).logprobs(2).tenant("anna");
         let state = SamplerState {
             seed: Some(7),
             draws: u64::MAX,
@@ -207,6 +210,7 @@ mod tests {
         survives(FromWorker::Update { id: 1, answer: 2, update: Update::Finished(Box::new(finish)), sampler: None });
         survives(FromWorker::Reply { id: 3, reply: Ok(Reply::Tokens(vec![(Token::new(1), vec![b'a'])])) });
         survives(FromWorker::Progress(Loading::Draft(0.5)));
+        survives(FromWorker::Warning("the file /a/store".into()));
     }
 
     #[test]

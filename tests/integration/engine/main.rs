@@ -19,6 +19,7 @@ mod requests;
 mod sampled;
 mod saved;
 mod scripted;
+mod store;
 mod support;
 mod table;
 mod verification;

@@ -107,8 +107,47 @@ fn shelves_without_texts_are_not_kept() {
     assert!(store.writer().all().count() < 200);
 }
 
+/// As in a slot, where one text follows another.
+#[test]
+fn what_was_followed_for_one_tenant_is_not_for_the_next() {
+    let store = store(1 << 20);
+    store.shelf("a").add(&tokens(&range(0, 100)));
+    let mut slot = lookup(&store, "a", &range(0, 60));
+    assert_eq!(proposed(&mut slot, 2), [60, 61]);
+    slot.set_shelf(Some(store.shelf("b")));
+    assert_eq!(proposed(&mut slot, 2), [0; 0]);
+    // The same text, so that nothing has to be read anew.
+    slot.begin(&tokens(&range(0, 60)));
+    assert_eq!(proposed(&mut slot, 2), [0; 0]);
+    let shelf = slot.set_shelf(None).expect("that of the second tenant");
+    assert_eq!((shelf.tenant(), slot.shelf().is_none()), ("b", true));
+    slot.set_shelf(Some(store.shelf("a")));
+    assert_eq!(proposed(&mut slot, 2), [60, 61]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// One slot, whose texts begin alike. After that each tenant has tokens of its own, so whatever is left of another one would be
+    /// seen.
+    #[test]
+    fn a_slot_that_changes_hands_tells_nothing(jobs in prop::collection::vec((0_i32..3, 0_u64..4, 0_usize..200), 1..12)) {
+        let store = store(200_000);
+        let mut slot = Lookup::new(None);
+        for (tenant, seed, length) in jobs {
+            let own = texts::prose(&mut texts::Random::new(seed), length).into_iter().map(|token| token % 50 * 3 + tenant);
+            let text: Vec<i32> = range(1000, 1040).into_iter().chain(own).collect();
+            slot.set_shelf(Some(store.shelf(&tenant.to_string())));
+            for end in [40, text.len()] {
+                slot.begin(&tokens(&text[..end]));
+                for token in proposed(&mut slot, 16) {
+                    prop_assert!(token >= 1000 || token % 3 == tenant, "{} for {}", token, tenant);
+                }
+            }
+            slot.keep();
+            slot.set_shelf(None);
+        }
+    }
 
     /// Each tenant has tokens of its own, so whatever comes from another one would be seen.
     #[test]
@@ -205,8 +244,21 @@ fn the_error_says_what_is_wrong() {
     assert!(matches!(Store::load(&path, b"model", settings), Err(StoreError::Version { found: 9 })));
     fs::write(&path, "something else").expect("the file");
     assert!(matches!(Store::load(&path, b"model", settings), Err(StoreError::NotAStore)));
+    fs::write(&path, "").expect("the file");
+    assert!(matches!(Store::load(&path, b"model", settings), Err(StoreError::NotAStore)));
     let nowhere = folder.path().join("nowhere/store");
     assert!(matches!(store(1 << 20).save(nowhere, b"model"), Err(StoreError::File { .. })));
+}
+
+/// It holds what users wrote.
+#[cfg(unix)]
+#[test]
+fn a_file_is_for_its_owner_only() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("store");
+    store(1 << 20).save(&path, b"model").expect("a file");
+    assert_eq!(fs::metadata(&path).expect("the file").permissions().mode() & 0o777, 0o600);
 }
 
 /// More than the budget allows now.

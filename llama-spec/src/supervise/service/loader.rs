@@ -4,6 +4,7 @@ use super::Say;
 use super::problem::refusal;
 use super::pulse::Signs;
 use super::stage::{Loaded, Stage};
+use super::texts::Texts;
 use crate::chat::ChatTemplate;
 use crate::engine::{Engine, Loading, ModelShelf, Place, VerifyRows};
 use crate::error::Result;
@@ -15,6 +16,7 @@ use crate::supervise::load::Load;
 use crate::supervise::status::Info;
 use crate::supervise::wire::{FromWorker, Refusal, RefusalKind};
 use crate::token::Token;
+use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -50,7 +52,14 @@ impl Loader {
     pub(super) fn start(stage: Arc<Stage>, signs: Arc<Signs>, say: Say) -> io::Result<Self> {
         let (errands, incoming) = mpsc::channel();
         let newest = Arc::new(AtomicU64::new(0));
-        let work = Work { stage, signs, say, shelf: ModelShelf::default(), newest: Arc::clone(&newest) };
+        let work = Work {
+            stage,
+            signs,
+            say,
+            shelf: ModelShelf::default(),
+            texts: RefCell::default(),
+            newest: Arc::clone(&newest),
+        };
         let thread = thread::Builder::new().name("llama-spec load".into());
         thread.spawn(move || {
             while let Ok((number, errand)) = incoming.recv() {
@@ -83,6 +92,8 @@ struct Work {
     say: Say,
     /// Models that are loaded.
     shelf: ModelShelf,
+    /// Texts of earlier requests.
+    texts: RefCell<Option<Texts>>,
     newest: Arc<AtomicU64>,
 }
 
@@ -92,6 +103,7 @@ impl Work {
             Errand::Stop(done) => {
                 self.clear();
                 self.shelf.retain(&[]);
+                self.texts.take();
                 drop(done);
                 return ControlFlow::Break(());
             }
@@ -146,6 +158,9 @@ impl Work {
         let identity = target.identity()?;
         let draft = load.draft.as_ref().map(ModelFile::open).transpose()?;
         self.keep_only(load, &target, draft.as_ref());
+        let texts = Texts::of(self.texts.take(), load, &target, &self.say);
+        let store = texts.as_ref().map(Texts::store);
+        self.texts.replace(texts);
         let (say, newest) = (Arc::clone(&self.say), Arc::clone(&self.newest));
         let mut told = Loading::Draft(f32::NEG_INFINITY);
         let progress = move |now: Loading| {
@@ -181,10 +196,17 @@ impl Work {
         if let Some(folder) = &load.probe_cache {
             builder = builder.probe_cache(folder);
         }
+        if let Some(store) = store {
+            builder = builder.lookup_store(store);
+        }
         if let Some(rows) = load.verify_rows {
             builder = builder.verify_rows(VerifyRows::AtMost(rows));
         }
-        Ok((customised(builder, load, restarts).build()?, identity))
+        let engine = customised(builder, load, restarts).build()?;
+        if engine.store().is_none() {
+            self.texts.take();
+        }
+        Ok((engine, identity))
     }
 
     /// Drops the models that this engine does not need, before it needs memory.

@@ -26,6 +26,7 @@ mod stage;
 mod start;
 mod tasks;
 mod text;
+mod texts;
 
 #[cfg(test)]
 mod tests;

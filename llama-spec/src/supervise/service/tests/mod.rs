@@ -5,5 +5,6 @@ mod failures;
 mod frames;
 mod loads;
 mod resumed;
+mod store;
 mod support;
 mod texts;

@@ -58,6 +58,10 @@ impl Core {
                 }
             }
             _ if !worker.known => self.useless("the worker did not say first which version it speaks".into(), now),
+            FromWorker::Warning(what) => {
+                tracing::warn!(what, "the worker warns");
+                return false;
+            }
             FromWorker::Progress(loading) => {
                 worker.watch.progress(now);
                 self.report.progress(loading);
