@@ -2,6 +2,7 @@
 
 use super::api::ApiError;
 use super::config::Flags;
+use super::tenant::Tenant;
 use crate::failure::Failure;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, header};
@@ -60,16 +61,20 @@ impl Keys {
         self.0.is_empty()
     }
 
-    /// Whether the request has one of them. The time this takes says nothing of the keys.
-    pub fn admit(&self, headers: &HeaderMap) -> bool {
+    /// For whom the request is, if it has one of them or none is needed. The time this takes says nothing of the keys.
+    pub fn admit(&self, headers: &HeaderMap) -> Option<Tenant> {
+        if self.is_empty() {
+            return Some(Tenant::default());
+        }
         let bearer = headers.get(header::AUTHORIZATION).and_then(|value| {
             let (scheme, key) = value.as_bytes().split_at_checked("bearer ".len())?;
             scheme.eq_ignore_ascii_case(b"bearer ").then(|| key.trim_ascii())
         });
         let given = bearer.or_else(|| headers.get("x-api-key").map(|value| value.as_bytes()));
-        let Some(given) = given.and_then(Key::new) else { return self.is_empty() };
-        let found = self.0.iter().fold(Choice::from(0), |found, key| found | key.is(&given));
-        self.is_empty() || bool::from(found)
+        let given = given?;
+        let key = Key::new(given)?;
+        let found = self.0.iter().fold(Choice::from(0), |found, known| found | known.is(&key));
+        bool::from(found).then(|| Tenant::of_key(given))
     }
 }
 
@@ -117,12 +122,14 @@ pub fn require_key_in_public(addresses: &[SocketAddr], keys: &Keys, allowed: boo
 }
 
 /// Lets requests pass that have a key, and those that need none: whether the server is alive and ready.
-pub async fn check(State(keys): State<Keys>, request: Request, next: Next) -> Response {
+pub async fn check(State(keys): State<Keys>, mut request: Request, next: Next) -> Response {
     let open = matches!(request.uri().path(), "/health" | "/v1/health" | "/ready");
-    match open || keys.admit(request.headers()) {
-        true => next.run(request).await,
-        false => ApiError::unauthorized().into_response(),
+    match keys.admit(request.headers()) {
+        Some(tenant) => _ = request.extensions_mut().insert(tenant),
+        None if open => {}
+        None => return ApiError::unauthorized().into_response(),
     }
+    next.run(request).await
 }
 
 #[cfg(test)]
@@ -138,7 +145,21 @@ mod tests {
         for (name, value) in headers {
             map.append(*name, value.parse().unwrap());
         }
-        keys.admit(&map)
+        keys.admit(&map).is_some()
+    }
+
+    #[test]
+    fn each_key_is_a_tenant_of_its_own() {
+        let keys = keys(&["first", "second"]);
+        let tenant = |name: &'static str, value: &str| {
+            let mut map = HeaderMap::new();
+            map.append(name, value.parse().unwrap());
+            (keys.admit(&map).unwrap(), Keys::default().admit(&map).unwrap())
+        };
+        let (first, nobody) = tenant("authorization", "Bearer  first ");
+        assert_eq!(tenant("x-api-key", "first"), (first.clone(), nobody.clone()));
+        assert_ne!(tenant("x-api-key", "second").0, first);
+        assert_eq!((first.name().is_some(), nobody), (true, Tenant::default()));
     }
 
     #[test]

@@ -48,6 +48,15 @@ pub struct Flags {
     /// How to speculate.
     #[command(flatten)]
     pub spec: SpecArgs,
+    /// MiB of memory for texts of earlier requests, from which `lookup` drafts for later ones with the same key; 0 keeps none
+    ///
+    /// Prompts and answers are kept, and those dropped that are of the least use. Nothing of one key is ever drafted for another;
+    /// without keys all clients share their texts. Answers do not depend on it, but how fast they are does.
+    #[arg(long, value_name = "MIB", default_value_t = 64, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=1 << 20), help_heading = "Speculation")]
+    pub store_mib: u32,
+    /// A file in which these texts outlive the server, readable for its owner only: written every minute and at the end
+    #[arg(long, value_name = "FILE", help_heading = "Speculation")]
+    pub store_file: Option<PathBuf>,
 
     /// Texts that are generated at once; each has a --context of its own
     #[arg(long, value_name = "N", default_value_t = 4, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=256), help_heading = "Engine")]

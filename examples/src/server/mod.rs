@@ -14,3 +14,4 @@ pub mod origin;
 pub mod page;
 pub mod plan;
 pub mod run;
+pub mod tenant;

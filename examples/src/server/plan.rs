@@ -39,6 +39,7 @@ impl Plan {
         let context = flags.model.context_options(target.description().trained_context).slots(flags.slots);
         let context = context.kv_types(flags.kv_type_k, flags.kv_type_v).flash_attention(flags.flash_attn);
         check(flags, &context, target.description().trained_context)?;
+        flags.store_file.as_deref().map(|path| check_store(path, flags.store_mib)).transpose()?;
         let conditions = Conditions::from(&context).split_mode(flags.split_mode).supervised(!flags.no_supervise);
 
         let config = flags.spec.config(&target, draft.as_ref(), &conditions);
@@ -68,6 +69,8 @@ impl Plan {
         load.queue = flags.queue as usize;
         load.probe = !flags.no_probe;
         load.chat_template = chat_template;
+        load.store_bytes = (flags.store_mib as usize).saturating_mul(1 << 20);
+        load.store_file = flags.store_file.clone();
         let name = flags.alias.clone().unwrap_or_else(|| name(&flags.model.model));
         Ok(Self { load, report, doubt, name })
     }
@@ -93,6 +96,21 @@ fn check(flags: &Flags, context: &ContextOptions, trained: Option<u32>) -> Resul
         }
         other => other.into(),
     })
+}
+
+/// Whether texts can be kept in this file. What is in it is looked at when the vocabulary is known.
+fn check_store(path: &Path, mib: u32) -> Result<(), Failure> {
+    let wrong = |why: String| Err(Failure::Usage(format!("--store-file {}: {why}", path.display())));
+    if mib == 0 {
+        return wrong("nothing is kept with --store-mib 0".into());
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match fs::metadata(folder) {
+        Err(why) => wrong(format!("the folder {}: {why}", folder.display())),
+        Ok(found) if !found.is_dir() => wrong(format!("{} is no folder", folder.display())),
+        Ok(_) if path.file_name().is_none() || path.is_dir() => wrong("expected the name of a file".into()),
+        Ok(_) => Ok(()),
+    }
 }
 
 /// The text of a file.

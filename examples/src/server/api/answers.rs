@@ -4,6 +4,7 @@ use super::ApiState;
 use super::backend::Answers;
 use super::error::ApiError;
 use crate::server::access;
+use crate::server::tenant::Tenant;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use futures_util::stream::{self, StreamExt};
@@ -13,31 +14,38 @@ use llama_spec::supervise::task::{Finish, TokenUpdate};
 use llama_spec::supervise::{Task, Update};
 use std::convert::Infallible;
 
-/// Where the tokens of a request are counted, if somebody wants to know.
+/// Who asks.
 #[derive(Clone, Debug)]
-pub(super) struct Meter(Option<access::Tokens>);
+pub(super) struct Client {
+    /// Where the tokens of the request are counted, if somebody wants to know.
+    meter: Option<access::Tokens>,
+    tenant: Tenant,
+}
 
-impl<S: Sync> FromRequestParts<S> for Meter {
+impl<S: Sync> FromRequestParts<S> for Client {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
-        Ok(Self(parts.extensions.get().cloned()))
+        let tenant = parts.extensions.get().cloned().unwrap_or_default();
+        Ok(Self { meter: parts.extensions.get().cloned(), tenant })
     }
 }
 
 /// Begins all tasks. The answers of the second are numbered after those of the first, and so on. If one of the tasks is not
 /// taken, none is.
-pub(super) fn submit(api: &ApiState, tasks: Vec<Task>, meter: Meter) -> Result<(Answers, u32), ApiError> {
+pub(super) fn submit(api: &ApiState, tasks: Vec<Task>, client: Client) -> Result<(Answers, u32), ApiError> {
+    let Client { meter, tenant } = client;
     let mut first = 0;
     let mut all = Vec::with_capacity(tasks.len());
-    for task in tasks {
+    for mut task in tasks {
+        task.request.tenant = tenant.name().map(str::to_owned);
         let (offset, count) = (first, task.answers);
         let answers = api.backend().submit(task)?.map(move |(answer, update)| (answer.saturating_add(offset), update));
         all.push(answers.boxed());
         first += count;
     }
     let counted = stream::select_all(all).inspect(move |(_, update)| {
-        if let (Some(tokens), Ok(Update::Tokens(new))) = (&meter.0, update) {
+        if let (Some(tokens), Ok(Update::Tokens(new))) = (&meter, update) {
             tokens.add(new.len() as u64);
         }
     });

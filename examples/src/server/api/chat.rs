@@ -1,6 +1,6 @@
 //! `POST /v1/chat/completions`.
 
-use super::answers::{self, Meter, Total, Whole};
+use super::answers::{self, Client, Total, Whole};
 use super::common::{Common, Stamp};
 use super::delta::{Calls, Pieces};
 use super::error::ApiError;
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 /// Answers a conversation.
 pub(super) async fn handle(
     State(api): State<ApiState>,
-    meter: Meter,
+    client: Client,
     mut fields: Fields,
 ) -> Result<Response, ApiError> {
     let snapshot = api.backend().status();
@@ -45,7 +45,7 @@ pub(super) async fn handle(
     request.logprobs = logprobs;
     let task = Task::chat(chat, request).answers(each);
     let stamp = Stamp::new("chatcmpl", api.model(&snapshot));
-    let (answers, count) = answers::submit(&api, vec![task], meter)?;
+    let (answers, count) = answers::submit(&api, vec![task], client)?;
     if stream {
         let frames = ChatFrames::new(stamp, shown, plan, count);
         return sse::respond(answers, count, frames, pace).await;

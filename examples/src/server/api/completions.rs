@@ -1,6 +1,6 @@
 //! `POST /v1/completions`.
 
-use super::answers::{self, Meter, Total, Whole};
+use super::answers::{self, Client, Total, Whole};
 use super::chat::finish_reason;
 use super::common::{Common, Stamp};
 use super::error::ApiError;
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 /// Continues texts.
 pub(super) async fn handle(
     State(api): State<ApiState>,
-    meter: Meter,
+    client: Client,
     mut fields: Fields,
 ) -> Result<Response, ApiError> {
     let snapshot = api.backend().status();
@@ -45,7 +45,7 @@ pub(super) async fn handle(
     }
     let shown =
         Shown { stamp: Stamp::new("cmpl", api.model(&snapshot)), plan, echoes, each, logprobs: logprobs.is_some() };
-    let (answers, count) = answers::submit(&api, tasks, meter)?;
+    let (answers, count) = answers::submit(&api, tasks, client)?;
     if stream {
         return sse::respond(answers, count, TextFrames::new(shown, count, usage), pace).await;
     }

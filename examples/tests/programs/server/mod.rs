@@ -13,6 +13,8 @@ mod recovery;
 mod serving;
 mod settings;
 mod start;
+#[cfg(unix)]
+mod store;
 #[cfg(target_os = "linux")]
 mod storm;
 mod streams;

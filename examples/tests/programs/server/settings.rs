@@ -37,10 +37,13 @@ fn a_flag_goes_before_the_environment_and_that_before_the_file() {
         ("cors-origin", "cors-origin = [\"a://b\", \"c://d\"] # file"),
         ("host", "host = \"127.0.0.1\" # default"),
         ("body-timeout", "body-timeout = 30 # default"),
+        ("store-mib", "store-mib = 64 # default"),
     ] {
         assert_eq!(line(&shown, option), expected);
     }
-    assert!(shown.stdout.contains("# draft is not set\n"), "{shown:?}");
+    for unset in ["draft", "store-file"] {
+        assert!(shown.stdout.contains(&format!("# {unset} is not set\n")), "{shown:?}");
+    }
     // What is on in the file can be switched off.
     let shown = with(file, &[], &["--print-config", "--no-supervise=false"]).succeeded();
     assert_eq!(line(&shown, "no-supervise"), "no-supervise = false # flag");

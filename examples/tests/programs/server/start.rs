@@ -46,7 +46,14 @@ fn arguments_that_make_no_sense() {
     fs::write(&keys, "# none\n\n").unwrap();
     let bad_keys = path(dir.path().join("bad-keys"));
     fs::write(&bad_keys, "good\nsecret with spaces\n").unwrap();
-    let all: [(&[&str], &str); 27] = [
+    let folder = path(dir.path().to_owned());
+    let beneath = path(dir.path().join("keys/store"));
+    let all: [(&[&str], &str); 32] = [
+        (&["--store-mib", "-1"], "--store-mib"),
+        (&["--store-file", "/no/such/store"], "--store-file /no/such/store: the folder /no/such"),
+        (&["--store-file", &folder], "the name of a file"),
+        (&["--store-file", &beneath], "--store-file"),
+        (&["--store-file", "store", "--store-mib", "0"], "nothing is kept"),
         (&["--spec", "ngram"], "unknown speculative method `ngram`"),
         (&["--slots", "0"], "--slots"),
         (&["--slots", "257"], "256"),

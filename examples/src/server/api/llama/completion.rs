@@ -1,7 +1,7 @@
 //! `/completion`: llama-server's own way to continue texts.
 
 use super::settings;
-use crate::server::api::answers::{self, Meter, Whole};
+use crate::server::api::answers::{self, Client, Whole};
 use crate::server::api::common::Common;
 use crate::server::api::error::ApiError;
 use crate::server::api::fields::Fields;
@@ -20,7 +20,7 @@ use std::time::Instant;
 /// Continues texts.
 pub(in crate::server::api) async fn handle(
     State(api): State<ApiState>,
-    meter: Meter,
+    client: Client,
     mut fields: Fields,
 ) -> Result<Response, ApiError> {
     let snapshot = api.backend().status();
@@ -50,7 +50,7 @@ pub(in crate::server::api) async fn handle(
     }
     let model = api.model(&snapshot);
     let shown = Shown { model, generation, plan, prompts: texts, each, tokens, logprobs: logprobs.is_some(), only };
-    let (answers, count) = answers::submit(&api, tasks, meter)?;
+    let (answers, count) = answers::submit(&api, tasks, client)?;
     if stream {
         let states = (0..count).map(|_| Midway::default()).collect();
         let frames = LlamaFrames { shown, states, progress, began: Instant::now() };
