@@ -71,6 +71,8 @@ impl Setup {
             words.push("--no-kv-unified".into());
         } else {
             add(&[("--threads", threads), ("--slots", slots), ("--context", self.context.to_string())]);
+            // The same is asked in every round, which must not be drafted from the answers of the one before.
+            add(&[("--store-mib", "0".into())]);
         }
         words.extend(candidate.words()?.into_iter().map(OsString::from));
         let drafts = if candidate.side == Side::Theirs {

@@ -142,7 +142,7 @@ impl Engine {
 
     /// Where texts are kept for later requests: the store it was [given](EngineBuilder::lookup_store), if its methods include
     /// [`Method::Lookup`].
-    pub fn store(&self) -> Option<&Store> {
+    pub fn lookup_store(&self) -> Option<&Store> {
         self.shared.store.as_ref()
     }
 
@@ -295,7 +295,7 @@ impl Engine {
         job.deadline = request.deadline.and_then(|time| Instant::now().checked_add(time));
         job.request = Some(Arc::new(request.clone()));
         job.shelf = self
-            .store()
+            .lookup_store()
             .filter(|_| limit > 0 && methods.contains(Method::Lookup))
             .map(|store| store.shelf(request.tenant.as_deref().unwrap_or_default()));
         job.span = tracing::debug_span!("request", id, prompt = prompt.len());

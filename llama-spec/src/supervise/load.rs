@@ -47,8 +47,8 @@ pub struct Load {
     /// Bytes of the texts that are kept for lookup ([`EngineBuilder::lookup_store`](crate::EngineBuilder::lookup_store)); 0 for no
     /// such texts.
     pub store_bytes: usize,
-    /// A file in which they outlive the worker: read when it loads, written every minute and when it ends. One that cannot be
-    /// read is begun anew, with a warning in the log; one that is something else is left as it is.
+    /// A file in which they outlive the worker: read when it loads, written every minute and when it ends. One that is
+    /// damaged or of another vocabulary is begun anew, with a warning in the log; one that is something else is left as it is.
     pub store_file: Option<PathBuf>,
 }
 

@@ -145,7 +145,7 @@ fn a_store_without_lookup_is_not_used() {
     let store = store();
     let engine = builder("target", 1).speculation(SpecConfig::off()).lookup_store(store.clone()).build().unwrap();
     drop(alone(&engine, Request::prompt(PROMPT).greedy().max_tokens(40)));
-    assert!(engine.store().is_none() && engine.stats().store.is_none());
+    assert!(engine.lookup_store().is_none() && engine.stats().store.is_none());
     engine.shutdown();
     assert_eq!(store.stats().tokens, 0);
 }

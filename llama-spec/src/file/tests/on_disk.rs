@@ -123,6 +123,14 @@ fn broken_files_are_refused_with_a_reason() {
     }
 }
 
+#[test]
+fn vocabularies_are_told_apart_by_a_sum() {
+    let sum = |name: &str| ModelFile::open(zoo::file(name)).unwrap().tokenizer().unwrap().fingerprint();
+    assert_eq!(sum("target"), sum("target-f16"));
+    assert_ne!(sum("target"), sum("draft-other-vocabulary"));
+    assert_ne!(sum("target"), sum("draft-other-tokenizer"));
+}
+
 /// What another program writes comes back: the zoo's writer shares no code with the reader.
 mod round_trip {
     use super::*;

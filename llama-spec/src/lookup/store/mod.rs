@@ -81,7 +81,7 @@ impl Store {
     }
 
     /// Writes all texts to a file, which is replaced at once or not at all. `fingerprint` says what the numbers of the tokens
-    /// mean: that of the model or its vocabulary.
+    /// mean: that of the [vocabulary](crate::file::Tokenizer::fingerprint), or of the model.
     ///
     /// # Errors
     /// [`StoreError::File`] when it cannot be written.

@@ -203,7 +203,7 @@ impl Work {
             builder = builder.verify_rows(VerifyRows::AtMost(rows));
         }
         let engine = customised(builder, load, restarts).build()?;
-        if engine.store().is_none() {
+        if engine.lookup_store().is_none() {
             self.texts.take();
         }
         Ok((engine, identity))
