@@ -195,7 +195,8 @@ mod tests {
 
     #[test]
     fn both_get_the_same_threads_slots_and_room() {
-        assert_eq!(words(Side::Ours, "plain"), "--model m.gguf --threads 2 --slots 4 --context 512 --spec none");
+        let ours = words(Side::Ours, "plain");
+        assert_eq!(ours, "--model m.gguf --threads 2 --slots 4 --context 512 --store-mib 0 --spec none");
         let theirs = words(Side::Theirs, "plain");
         assert!(
             theirs.starts_with("--model m.gguf --threads 2 --threads-batch 2 --parallel 4 --ctx-size 2048 "),
