@@ -1,5 +1,6 @@
 //! What the lookup drafter costs at several lengths of text: a token appended (`begin`), the same with a guess that is scored
-//! (`extend`), and a draft of 16 tokens. Medians, 99th percentiles and the bytes for each token are printed behind.
+//! (`extend`), a draft of 16 tokens, and one behind 4 tokens of somebody else. Medians, 99th percentiles and the bytes for each
+//! token are printed behind.
 
 #[path = "../../llama-spec/src/lookup/tests/texts.rs"]
 mod texts;
@@ -16,6 +17,9 @@ const LENGTHS: [usize; 3] = [1_000, 32_000, 128_000];
 const CHUNK: usize = 16;
 
 const LIMIT: usize = 16;
+
+/// Tokens that somebody else drafted.
+const BEFORE: usize = 4;
 
 fn samples(length: usize) -> [(&'static str, Vec<Token>); 5] {
     let whole = |text: texts::Recorded| (text.name, [text.prompt, text.output].concat());
@@ -51,17 +55,24 @@ fn lookup(criterion: &mut Criterion) {
 
 /// The text put in bit by bit, each followed by a draft.
 fn distribution(name: &str, text: &[Token]) {
-    let (mut extended, mut drafted, mut draft) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut extended, mut drafted, mut behind, mut draft) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut lookup = Lookup::new(None);
+    let mut rest = text;
     for chunk in text.chunks(CHUNK) {
+        rest = rest.get(chunk.len()..).unwrap_or_default();
         let start = Instant::now();
         lookup.extend(chunk, |evidence, right| _ = black_box((evidence, right)));
         extended.push(start.elapsed().as_nanos() as usize / chunk.len());
         let start = Instant::now();
         lookup.propose(LIMIT, &mut draft);
         drafted.push(start.elapsed().as_nanos() as usize);
+        let right = rest.get(..BEFORE).unwrap_or(rest);
+        let start = Instant::now();
+        lookup.propose_after(right, LIMIT, &mut draft);
+        behind.push(start.elapsed().as_nanos() as usize);
     }
-    for (what, mut times) in [("extend, for a token", extended), ("propose 16", drafted)] {
+    let measured = [("extend, for a token", extended), ("propose 16", drafted), ("propose 16 behind 4", behind)];
+    for (what, mut times) in measured {
         times.sort_unstable();
         let of = |hundredths: usize| times[(times.len() - 1) * hundredths / 100];
         println!("{name}, {} tokens, {what}: median {} ns, 99 % within {} ns", text.len(), of(50), of(99));

@@ -56,14 +56,14 @@ pub struct Lookup {
     /// The latest place where the end of the text stood before.
     pub(super) latest: Option<Match>,
     /// The place that the text follows, which was the latest when it began to.
-    followed: Option<Match>,
-    edit: Option<Edit>,
+    pub(super) followed: Option<Match>,
+    pub(super) edit: Option<Edit>,
     rates: Rates,
     duel: Duel,
     shelf: Option<Shelf>,
     /// The place in another text that this one follows.
-    elsewhere: Option<(Arc<Segment>, Match)>,
-    guess: Option<Guess>,
+    pub(super) elsewhere: Option<(Arc<Segment>, Match)>,
+    pub(super) guess: Option<Guess>,
 }
 
 impl Default for Lookup {
@@ -133,7 +133,14 @@ impl Lookup {
         }
     }
 
-    fn append(&mut self, token: Token) {
+    pub(super) fn append(&mut self, token: Token) {
+        let right = self.leave(token);
+        self.index.push(token);
+        self.arrive(right, self.index.deepest());
+    }
+
+    /// The text is about to go on with `token`. Whether the place that it follows did as well.
+    pub(super) fn leave(&mut self, token: Token) -> bool {
         let text = self.index.text();
         let right = self.followed.is_some_and(|followed| text.get(followed.end as usize) == Some(&token));
         if self.edit.as_mut().is_some_and(|edit| !edit.follow(text, token)) {
@@ -145,14 +152,17 @@ impl Lookup {
         {
             self.edit = Edit::begin(text, end as usize, length as usize, token).or(self.edit);
         }
-        let next = |one: &Match| Match { end: one.end + 1, length: one.length + 1 };
         self.elsewhere = self.elsewhere.take().filter(|(segment, place)| segment.next(place.end) == Some(token));
         if let Some((_, place)) = &mut self.elsewhere {
-            *place = next(place);
+            *place = place.next();
         }
-        self.index.push(token);
-        let [grown, followed] = [&self.latest, &self.followed].map(|one| one.as_ref().map(next));
-        self.latest = self.index.deepest().map(|(end, length)| {
+        right
+    }
+
+    /// The text has gone on with a token, and its end is found at the `deepest` place.
+    pub(super) fn arrive(&mut self, right: bool, deepest: Option<(u32, usize)>) {
+        let [grown, followed] = [self.latest, self.followed].map(|one| one.map(Match::next));
+        self.latest = deepest.map(|(end, length)| {
             // What went on with the right token needs not be compared.
             let known = grown.filter(|one| one.end == end).or(followed.filter(|one| right && one.end == end));
             known.unwrap_or_else(|| Match {
@@ -260,7 +270,7 @@ impl Lookup {
     }
 
     /// Guesses in all ways, and chooses the one that is right most often.
-    fn look(&self) -> Option<Guess> {
+    pub(super) fn look(&self) -> Option<Guess> {
         let text = self.index.text();
         let panel = self.panel();
         let heard = panel.hear(|end| text.get(end as usize).copied());

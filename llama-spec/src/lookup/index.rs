@@ -111,6 +111,32 @@ impl<const N: usize> Index<N> {
         self.sums[end % RING] = now;
     }
 
+    /// Adds a token behind the `known` ones for a while, and gives what [`deepest`](Self::deepest) would. The tables do not get to
+    /// know of it, so nothing is to be pushed before it is [taken away](Self::forget).
+    pub(super) fn assume(&mut self, token: Token, known: usize) -> Option<(u32, usize)> {
+        if self.text.len() >= MAX_END {
+            return None;
+        }
+        if self.text.len() == self.text.capacity() {
+            self.text.reserve_exact(self.text.len() / 4 + 16);
+        }
+        self.text.push(token);
+        let (text, end) = (&self.text, self.text.len());
+        self.tables.iter().zip(self.lengths).rev().find_map(|(table, length)| {
+            let tail = run(text, end, length)?;
+            let same = |end: u32| run(text, end as usize, length) == Some(tail);
+            // The latest first: among what was assumed, then as the table knows it.
+            let assumed = (known as u32 + 1..end as u32).rev().find(|end| same(*end));
+            let end = assumed.unwrap_or_else(|| table.find(table.begin(hash(tail)), same));
+            (end != 0).then_some((end, length))
+        })
+    }
+
+    /// Takes away what was assumed behind the `known` tokens.
+    pub(super) fn forget(&mut self, known: usize) {
+        self.text.truncate(known);
+    }
+
     /// Makes room for so many tokens more; `for_good` when hardly more will follow.
     pub(super) fn make_room(&mut self, more: usize, for_good: bool) {
         for (table, length) in self.tables.iter_mut().zip(self.lengths) {

@@ -9,6 +9,8 @@
 //! token or two later. If the text itself says little, others that are in a [`Store`] are looked at.
 //!
 //! Each guess comes with its [`Evidence`], one of [`Evidence::COUNT`] kinds, and with the rate at which such guesses were right.
+//! [`Lookup::propose_after`] goes on behind a draft of somebody else: it finds the places where the end of text and draft together
+//! stood before, without the index hearing of what may still be rejected.
 //! All ways of guessing are scored with every accepted token, whether anything was drafted or not, and the one with the best rate
 //! is chosen.
 //!
@@ -21,6 +23,7 @@
 //! alone, it had 6.1, 5.9 and 5.8 tokens a round on copies, lists and agents at drafts of 16; this drafter, which adds a panel and
 //! edits to its matches, has 8.7, 7.6 and 6.0.
 
+mod after;
 mod drafter;
 mod edit;
 mod evidence;

@@ -15,6 +15,13 @@ pub(super) struct Match {
     pub(super) length: u32,
 }
 
+impl Match {
+    /// The same one token later, where both texts went on alike.
+    pub(super) fn next(self) -> Self {
+        Self { end: self.end + 1, length: self.length + 1 }
+    }
+}
+
 /// Places in one text, the first of them the one that decides when nothing else does.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Panel {
@@ -88,9 +95,9 @@ impl Panel {
     pub(super) fn follow(&mut self, token: Token, next: impl Fn(u32) -> Option<Token>) {
         let mut remaining = 0;
         for member in 0..self.count {
-            let Match { end, length } = self.members[member];
-            if next(end) == Some(token) {
-                self.members[remaining] = Match { end: end + 1, length: length + 1 };
+            let place = self.members[member];
+            if next(place.end) == Some(token) {
+                self.members[remaining] = place.next();
                 remaining += 1;
             }
         }

@@ -1,3 +1,4 @@
+mod after;
 mod edits;
 mod index;
 mod replay;
