@@ -224,8 +224,8 @@ pub(super) fn example() -> EngineStats {
         generation: Duration::from_secs(4),
         ..Stats::default()
     };
-    first.count_draft(Source::Drafted(Method::DraftSimple), 4, 3);
-    first.count_draft(Source::Own(0), 2, 0);
+    first.count_draft(&[Source::Drafted(Method::DraftSimple); 4], 3);
+    first.count_draft(&[Source::Own(0); 2], 0);
     [1, 5, 5, 40, 200_000].into_iter().for_each(|time| first.inter_token.record(Duration::from_millis(time)));
     let mut times_to_first_token = Histogram::default();
     times_to_first_token.record(Duration::from_millis(420));

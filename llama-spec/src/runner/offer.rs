@@ -5,10 +5,11 @@ use crate::spec::{Draft, Source};
 use crate::token::Token;
 
 /// A draft, who made it and what speaks for it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Offer {
     pub(super) draft: Draft,
-    pub(super) source: Source,
+    /// Who drafted each token: one may have gone on where another one ended.
+    pub(super) sources: Vec<Source>,
     /// The distributions of the draft are to be believed.
     pub(super) draws: bool,
     /// For each token; empty where nobody is going to choose.
@@ -20,6 +21,18 @@ impl Offer {
     pub(super) fn cut(&mut self, limit: usize, is_token: impl Fn(Token) -> bool) {
         self.draft.cut(limit, is_token);
         self.guesses.truncate(self.draft.tokens.len());
+    }
+
+    /// Who began it.
+    pub(super) fn source(&self) -> Option<Source> {
+        self.sources.first().copied()
+    }
+
+    /// Adds a token of a drafter that goes on behind another one. Whatever the tokens before were drawn from, this one is certain.
+    pub(super) fn go_on(&mut self, source: Source, token: Token, guess: Guess) {
+        self.draft.push(token);
+        self.sources.push(source);
+        self.guesses.push(guess);
     }
 
     /// Says who drafted, and that the same speaks for all of the tokens.
@@ -50,6 +63,10 @@ impl Offers {
         self.all.iter().take(self.count)
     }
 
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Offer> {
+        self.all.iter_mut().take(self.count)
+    }
+
     pub(super) fn get_mut(&mut self, number: usize) -> Option<&mut Offer> {
         self.all.get_mut(..self.count).and_then(|offers| offers.get_mut(number))
     }
@@ -57,13 +74,15 @@ impl Offers {
     /// Makes room for a draft of somebody, lets it be filled, and keeps it unless it is empty.
     pub(super) fn add(&mut self, source: Source, fill: impl FnOnce(&mut Offer)) {
         if self.all.len() == self.count {
-            self.all.push(Offer { draft: Draft::default(), source, draws: false, guesses: Vec::new() });
+            self.all.push(Offer::default());
         }
         let offer = &mut self.all[self.count];
-        (offer.source, offer.draws) = (source, false);
+        offer.draws = false;
         offer.draft.clear();
         offer.guesses.clear();
         fill(offer);
+        offer.sources.clear();
+        offer.sources.resize(offer.draft.tokens.len(), source);
         self.count += usize::from(!offer.draft.tokens.is_empty());
     }
 }

@@ -75,6 +75,7 @@ impl Runner {
             self.offer_at_once(part, false);
         }
         self.ask(parts, Method::is_ngram, |_, part| if part.adaptive { part.limit } else { 0 });
+        parts.iter_mut().for_each(|part| self.look_behind(part));
         // What has a fixed length is in the batch whatever is decided.
         let rows = self.rows - parts.iter().map(|part| part.draft.tokens.len()).sum::<usize>().min(self.rows);
         let chooser = &mut self.chooser;
@@ -86,7 +87,10 @@ impl Runner {
         }));
         chooser.plan(rows, parts.iter().map(|part| &part.offers));
         match self.chooser.plan.drafter {
-            Some(drafter) => self.run_model(parts, drafter),
+            Some(drafter) => {
+                self.run_model(parts, drafter);
+                parts.iter_mut().for_each(|part| self.look_behind(part));
+            }
             None if self.chooser.rests() => parts.iter().for_each(|part| self.rest(part.index)),
             None => {}
         }
@@ -117,7 +121,7 @@ impl Runner {
         );
         let source = self.chooser.source(drafter);
         let lengths = parts.iter().zip(before).filter_map(|(part, before)| {
-            let offer = part.offers.iter().nth(before).filter(|offer| Some(offer.source) == source)?;
+            let offer = part.offers.iter().nth(before).filter(|offer| offer.source() == source)?;
             Some(offer.draft.tokens.len())
         });
         let lengths: Vec<usize> = lengths.collect();
@@ -194,6 +198,32 @@ impl Runner {
                 // What a store was filled with elsewhere can be of another vocabulary.
                 offer.cut(limit, |token| vocab.contains(token));
             });
+        }
+    }
+
+    /// Lets lookup go on behind the drafts of others, as far as the limit reaches: it costs nothing, and how much of it is verified
+    /// is decided token by token. A draft that ends the text has nothing behind it.
+    fn look_behind(&mut self, part: &mut Part) {
+        let Self { machine, slots, chooser, buffers, trouble, .. } = self;
+        let vocab = machine.target().model().vocab();
+        let source = Source::Drafted(Method::Lookup);
+        let Seat { job: Some(job), lookup: Some(lookup), .. } = &mut slots[part.index] else { return };
+        let Some(drafter) = chooser.index(source).filter(|_| part.adaptive) else { return };
+        if !trouble.allowed(job.drafting.methods).contains(Method::Lookup) {
+            return;
+        }
+        let proposed = &mut buffers.propose.proposed;
+        for offer in part.offers.iter_mut().filter(|offer| offer.sources.last() != Some(&source)) {
+            let tokens = &offer.draft.tokens;
+            let known = offer.guesses.len() == tokens.len();
+            let ends = tokens.last().is_none_or(|last| vocab.is_end_of_generation(*last));
+            if known && !ends && tokens.len() < part.limit {
+                lookup.propose_after(tokens, part.limit - tokens.len(), proposed);
+                for one in proposed.iter() {
+                    let evidence = Evidence::Bucket(one.evidence.index() as u16);
+                    offer.go_on(source, one.token, Guess { drafter, evidence });
+                }
+            }
         }
     }
 

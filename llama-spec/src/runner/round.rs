@@ -40,8 +40,8 @@ pub(super) struct Part {
     taken: Option<usize>,
     /// What is verified.
     pub(super) draft: Draft,
-    /// Who drafted it.
-    source: Option<Source>,
+    /// Who drafted each token of it.
+    sources: Vec<Source>,
     /// The distributions of the draft are to be believed.
     draws: bool,
     /// Its entries in the batch.
@@ -71,7 +71,8 @@ impl Part {
 
     fn drop_draft(&mut self) {
         self.draft.clear();
-        (self.taken, self.source, self.draws) = (None, None, false);
+        self.sources.clear();
+        (self.taken, self.draws) = (None, false);
     }
 
     /// Takes up to so many tokens of one of the offers.
@@ -79,7 +80,9 @@ impl Part {
         let Some(taken) = self.offers.get_mut(offer).filter(|_| length > 0) else { return };
         std::mem::swap(&mut self.draft, &mut taken.draft);
         self.draft.cut(length, |_| true);
-        (self.taken, self.source, self.draws) = (Some(offer), Some(taken.source), taken.draws);
+        self.sources.clear();
+        self.sources.extend(taken.sources.iter().take(self.draft.tokens.len()));
+        (self.taken, self.draws) = (Some(offer), taken.draws);
     }
 
     /// What was verified, as the controller knows it.
@@ -91,6 +94,12 @@ impl Part {
 
     fn accepted(&self) -> usize {
         self.verified.len().saturating_sub(1)
+    }
+
+    /// How many tokens of the draft are somebody's, and how many of these were right; nothing if none are.
+    fn part_of(&self, source: Source) -> Option<(usize, usize)> {
+        let count = |tokens: usize| self.sources.iter().take(tokens).filter(|one| **one == source).count();
+        Some((count(usize::MAX), count(self.accepted()))).filter(|(drafted, _)| *drafted > 0)
     }
 }
 
@@ -191,7 +200,7 @@ impl Runner {
                 part.rows.clear();
                 if prepared.is_ok() && !part.draft.tokens.is_empty() {
                     let in_step = self.slots[part.index].draft_memory == DraftMemory::InStep;
-                    let foreign = in_step && part.source.is_some() && part.asked.map(Source::Drafted) != part.source;
+                    let foreign = in_step && part.asked.map(Source::Drafted) != part.sources.first().copied();
                     prepared = self.machine.prepare(slot(part.index), part.position as u32, foreign);
                 }
                 for (offset, token) in std::iter::once(&job.last()).chain(&part.draft.tokens).enumerate() {
@@ -271,12 +280,15 @@ impl Runner {
             job.generated.extend_from_slice(&part.verified);
             job.recomputed = 0;
             // Who drafted learns of the outcome before all of them learn the tokens.
-            if let Some(Source::Own(number)) = part.source {
-                job.drafting.outcome(number, part.draft.tokens.len(), accepted);
+            if let Some(source @ Source::Own(number)) = part.sources.first().copied()
+                && let Some((drafted, right)) = part.part_of(source)
+            {
+                job.drafting.outcome(number, drafted, right);
             }
             job.drafting.extend(&part.verified);
-            if let Some(source) = part.source {
-                self.told(part.index, accepted, source, part.asked);
+            if !part.sources.is_empty() {
+                let theirs = |method| Some((method, part.part_of(Source::Drafted(method))?.1));
+                self.told(part.index, accepted, part.asked.and_then(theirs));
             }
             let seat = &mut self.slots[part.index];
             seat.history.extend_from_slice(&part.kept);
@@ -325,21 +337,22 @@ impl Runner {
             let Self { chooser, slots, .. } = self;
             let controller = &mut chooser.controller;
             // What was verified is observed below, and needs no shadow.
-            let known = if part.source == Some(lookup) { part.draft.tokens.len() } else { 0 };
-            if let Some((lookup, _)) = slots[part.index].followed() {
+            if let Some((text, _)) = slots[part.index].followed() {
                 let mut place = 0;
-                lookup.extend(&part.verified, |evidence, right| {
-                    if let Some(drafter) = drafter.filter(|_| place >= known) {
+                text.extend(&part.verified, |evidence, right| {
+                    if let Some(drafter) = drafter.filter(|_| part.sources.get(place) != Some(&lookup)) {
                         controller.shadow(part.index, drafter, Evidence::Bucket(evidence.index() as u16), right);
                     }
                     place += 1;
                 });
             }
             for (number, offer) in part.offers.iter().enumerate() {
-                if part.taken == Some(number) || offer.source == lookup {
+                if part.taken == Some(number) {
                     continue;
                 }
-                for ((token, verified), guess) in offer.draft.tokens.iter().zip(&part.verified).zip(&offer.guesses) {
+                // What lookup would have said was told by itself.
+                let theirs = offer.guesses.iter().zip(&offer.sources).take_while(|(_, source)| **source != lookup);
+                for ((token, verified), (guess, _)) in offer.draft.tokens.iter().zip(&part.verified).zip(theirs) {
                     controller.shadow(part.index, guess.drafter, guess.evidence, token == verified);
                     if token != verified {
                         break;
@@ -380,9 +393,9 @@ impl Runner {
         for part in parts {
             let Some(job) = &mut self.slots[part.index].job else { continue };
             times(&mut job.stats);
-            if let Some(source) = part.source.filter(|_| part.failed.is_none()) {
-                job.stats.count_draft(source, part.draft.tokens.len(), part.accepted());
-                self.total.count_draft(source, part.draft.tokens.len(), part.accepted());
+            if part.failed.is_none() && !part.sources.is_empty() {
+                job.stats.count_draft(&part.sources, part.accepted());
+                self.total.count_draft(&part.sources, part.accepted());
             }
         }
     }
@@ -410,7 +423,7 @@ impl Runner {
         let (before, accepted) = (job.answer.generated(), part.accepted());
         let mut reason = None;
         for (offset, token) in part.verified.iter().enumerate() {
-            let source = part.source.filter(|_| offset < accepted).unwrap_or(Source::Target);
+            let source = part.sources.get(offset).filter(|_| offset < accepted).copied().unwrap_or(Source::Target);
             let logprobs = part.logprobs.get(offset).cloned();
             reason = job.answer.push(machine.target().model().vocab(), *token, source, logprobs);
             if reason.is_some() {

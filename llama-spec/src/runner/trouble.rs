@@ -5,7 +5,7 @@ use super::propose::is_adaptive;
 use super::{Broken, DraftMemory, Job, Runner, slot};
 use crate::engine::health::Health;
 use crate::error::Failure;
-use crate::spec::{Method, Methods, Source, SpecConfig, Speculation};
+use crate::spec::{Method, Methods, SpecConfig, Speculation};
 
 /// How the drafters of llama.cpp are doing. The model and the lookup methods fail and rest separately.
 #[derive(Debug, Default)]
@@ -192,11 +192,11 @@ impl Runner {
         }
     }
 
-    /// Tells the drafters what became of a draft: `asked` is whose draft llama.cpp keeps open.
-    pub(super) fn told(&mut self, index: usize, accepted: usize, source: Source, asked: Option<Method>) {
-        let theirs = asked.filter(|method| source == Source::Drafted(*method));
+    /// Tells the drafters what became of a draft, and the one that llama.cpp keeps a draft of open how many of its own tokens in
+    /// it were right, if it had some.
+    pub(super) fn told(&mut self, index: usize, accepted: usize, theirs: Option<(Method, usize)>) {
         let (told, blame) = match theirs {
-            Some(method) => (self.machine.accept(slot(index), accepted), self.trouble.blame(method)),
+            Some((method, own)) => (self.machine.accept(slot(index), own, accepted), self.trouble.blame(method)),
             // A model that was shown a draft of somebody else must know what of it stays.
             None if self.follows(index) => (self.machine.accept_foreign(slot(index), accepted), Blame::Model),
             None => return,

@@ -27,8 +27,9 @@ pub struct Stats {
     pub drafted_per_position: Vec<u64>,
     /// Drafted tokens accepted at each position.
     pub accepted_per_position: Vec<u64>,
-    /// By who drafted, for each position: (tokens drafted, tokens accepted). Where a source's tokens are hardly accepted any
-    /// more, its drafts are too long.
+    /// By who drafted, for each position in the draft: (tokens drafted, tokens accepted). Where a source's tokens are hardly
+    /// accepted any more, its drafts are too long. A source that goes on behind the draft of another one has no tokens at the
+    /// first positions.
     pub per_source_and_position: Vec<(Source, Vec<(u64, u64)>)>,
     /// Drafts that were lost because a drafter failed. The text is the same without them.
     pub failures: u64,
@@ -105,8 +106,9 @@ impl Stats {
         counts.iter().map(|(drafted, accepted)| ratio(*accepted as f64, *drafted as f64).unwrap_or(0.0)).collect()
     }
 
-    /// Notes a round with a draft of `drafted` tokens, of which the first `accepted` were right.
-    pub(crate) fn count_draft(&mut self, source: Source, drafted: usize, accepted: usize) {
+    /// Notes a round with a draft whose tokens were drafted by these, of which the first `accepted` were right.
+    pub(crate) fn count_draft(&mut self, sources: &[Source], accepted: usize) {
+        let (drafted, accepted) = (sources.len(), accepted.min(sources.len()));
         self.drafts += 1;
         self.drafted += drafted as u64;
         self.accepted += accepted as u64;
@@ -116,9 +118,12 @@ impl Stats {
         }
         self.drafted_per_position[..drafted].iter_mut().for_each(|count| *count += 1);
         self.accepted_per_position[..accepted].iter_mut().for_each(|count| *count += 1);
-        let positions = self.positions_of(source, drafted);
-        positions.iter_mut().take(drafted).for_each(|(drafted, _)| *drafted += 1);
-        positions.iter_mut().take(accepted).for_each(|(_, accepted)| *accepted += 1);
+        for (position, source) in sources.iter().enumerate() {
+            if let Some(counts) = self.positions_of(*source, position + 1).get_mut(position) {
+                counts.0 += 1;
+                counts.1 += u64::from(position < accepted);
+            }
+        }
     }
 
     /// The counts of a source, of at least this many positions.
@@ -212,12 +217,16 @@ mod tests {
     proptest! {
         /// However the rounds fall, the numbers fit together, and adding parts gives the whole.
         #[test]
-        fn counts_are_consistent(rounds in proptest::collection::vec((1usize..9, 0usize..9, 0usize..3), 0..50), cut in 0usize..50) {
-            let all = |rounds: &[(usize, usize, usize)]| {
+        fn counts_are_consistent(
+            rounds in proptest::collection::vec((proptest::collection::vec(0usize..3, 1..9), 0usize..9), 0..50),
+            cut in 0usize..50,
+        ) {
+            let all = |rounds: &[(Vec<usize>, usize)]| {
                 let mut stats = Stats::default();
-                for (drafted, accepted, by) in rounds {
-                    stats.count_draft(SOURCES[*by], *drafted, (*accepted).min(*drafted));
-                    let duration = Duration::from_millis(*drafted as u64);
+                for (by, accepted) in rounds {
+                    let sources: Vec<Source> = by.iter().map(|by| SOURCES[*by]).collect();
+                    stats.count_draft(&sources, *accepted);
+                    let duration = Duration::from_millis(by.len() as u64);
                     stats.time_to_first_token = stats.time_to_first_token.max(Some(duration));
                     stats.inter_token.record(duration);
                     stats.queue += duration;
@@ -265,12 +274,22 @@ mod tests {
     #[test]
     fn each_source_has_its_own_positions() {
         let mut stats = Stats::default();
-        stats.count_draft(SOURCES[0], 2, 1);
-        stats.count_draft(SOURCES[0], 1, 1);
-        stats.count_draft(SOURCES[2], 3, 0);
+        stats.count_draft(&[SOURCES[0]; 2], 1);
+        stats.count_draft(&[SOURCES[0]], 1);
+        stats.count_draft(&[SOURCES[2]; 3], 0);
         assert_eq!(stats.acceptance_of(SOURCES[0]), [1.0, 0.0]);
         assert_eq!(stats.acceptance_of(SOURCES[2]), [0.0; 3]);
         assert_eq!(stats.acceptance_of(SOURCES[1]), [0.0; 0]);
+    }
+
+    #[test]
+    fn each_token_counts_for_the_one_who_drafted_it() {
+        let mut stats = Stats::default();
+        stats.count_draft(&[SOURCES[1], SOURCES[1], SOURCES[0], SOURCES[0]], 3);
+        assert_eq!((stats.drafts, stats.drafted, stats.accepted), (1, 4, 3));
+        let of: Vec<_> = stats.per_source().collect();
+        assert_eq!(of, [(SOURCES[1], 2, 2), (SOURCES[0], 2, 1)]);
+        assert_eq!(stats.per_source_and_position[1].1, [(0, 0), (0, 0), (1, 1), (1, 0)]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::support::{Prompted, assert_distributed, broad, softmax};
 use llama_spec::sample::{Candidate, Grammar, Penalties, SamplerOptions};
-use llama_spec::{Error, Token};
+use llama_spec::{Error, Model, Token};
 use llama_spec_tests::rng::Rng;
 use llama_spec_tests::zoo::Llama;
 
@@ -218,6 +218,38 @@ fn an_empty_distribution_is_certainty() {
         })
         .collect();
     assert_distributed(&firsts, &p);
+}
+
+/// One drafter draws the first token, and another one that is certain goes on behind it.
+#[test]
+fn drawn_and_certain_tokens_in_one_draft_keep_the_distribution() {
+    let model = Model::load(broad().cached().unwrap()).unwrap();
+    let mut rows = [b'd', b'e'].map(|first| {
+        let mut prompted = Prompted::of(model.clone(), "ab");
+        let draft = [prompted.token(first), prompted.token(b'f')];
+        let entries = prompted.decode_all(&[&[prompted.token(b'c')], &draft[..]].concat());
+        (prompted, draft, entries)
+    });
+    let of =
+        |rows: &(Prompted, [Token; 2], Vec<usize>), at: usize| softmax(rows.0.context.logits(rows.2[at]).unwrap(), 1.0);
+    let (p, second) = (of(&rows[0], 0), of(&rows[0], 1));
+    let ids = rows.each_ref().map(|(_, draft, _)| draft[0].id() as usize);
+    let share = |id: usize| if id == ids[0] { 0.7 } else { 0.3 };
+    let mut drafter = Drafter::new(|id| if ids.contains(&id) { share(id) } else { 0.0 }, p.len());
+    let mut sampler = rows[0].0.sampler(SamplerOptions::unfiltered().seed(23));
+    let (mut accepted, mut all, mut behind) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..40_000 {
+        let drawn = drafter.draw();
+        let which = usize::from(drawn != rows[0].1[0]);
+        let (prompted, draft, entries) = &mut rows[which];
+        let distributions = [&drafter.distribution[..], &[]];
+        sampler.verify_rejection(&prompted.context, entries, draft, &distributions, &mut accepted).unwrap();
+        all.push(accepted[0]);
+        behind.extend(accepted.get(1).filter(|_| which == 0));
+    }
+    assert_distributed(&all, &p);
+    assert!(behind.len() > 1000, "only {} first tokens were accepted", behind.len());
+    assert_distributed(&behind, &second);
 }
 
 #[test]

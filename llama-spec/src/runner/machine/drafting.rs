@@ -42,17 +42,23 @@ impl Machine {
         Ok(self.raw.extend(slot, tokens)?)
     }
 
-    /// Tells the drafters how many tokens of the last draft were right.
-    pub(in crate::runner) fn accept(&mut self, slot: Slot, accepted: usize) -> Result<(), Failure> {
+    /// Tells the drafters how many tokens were right of the draft that was verified, and how many of these were of the last draft
+    /// that one of them made: `accepted` and `own`. They differ where somebody else had a part in it.
+    pub(in crate::runner) fn accept(&mut self, slot: Slot, own: usize, accepted: usize) -> Result<(), Failure> {
         self.faults.drafters(Call::Accept)?;
-        match self.stepwise.as_ref().map(|stepwise| stepwise.open(slot)) {
-            None => self.raw.accept(slot, accepted)?,
+        let theirs = match self.stepwise.as_ref().map(|stepwise| stepwise.open(slot)) {
+            None => true,
             // Then it was the draft of a lookup, if it was one.
-            Some(0) if !self.raw.is_plain() => self.raw.accept(slot, accepted)?,
-            Some(open) if accepted > open => {
-                return Err(Failure::new(format!("{accepted} tokens cannot be accepted, {open} are open")));
+            Some(0) if !self.raw.is_plain() => true,
+            Some(open) if own > open => {
+                return Err(Failure::new(format!("{own} tokens cannot be accepted, {open} are open")));
             }
-            Some(_) => self.raw.accept_foreign(slot, accepted)?,
+            Some(_) => false,
+        };
+        // Theirs are told one number, and those that read hidden states need that of all tokens.
+        match theirs && own == accepted {
+            true => self.raw.accept(slot, own)?,
+            false => self.raw.accept_foreign(slot, accepted)?,
         }
         self.by_steps(|stepwise, sides, _| stepwise.accept(sides, slot, accepted)).unwrap_or(Ok(()))
     }

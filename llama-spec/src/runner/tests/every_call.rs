@@ -2,8 +2,8 @@
 //! that belongs to the fault.
 
 use super::support::{
-    ASSISTANT, CHAIN, CHAINED, DFLASH, DSPARK, EAGLE3, HYBRID, Injected, Kind, MTP, PLAIN, RECURRENT, SIMPLE, Table,
-    When,
+    ASSISTANT, CHAIN, CHAINED, DFLASH, DSPARK, EAGLE3, HYBRID, Injected, Kind, MIXED, MIXED_EAGLE3, MIXED_RECURRENT,
+    MTP, PLAIN, RECURRENT, SIMPLE, Table, When,
 };
 use crate::error::{DecodeError, Error};
 use crate::generate::StopReason;
@@ -142,4 +142,7 @@ every_call! {
     assistant: ASSISTANT,
     recurrent: RECURRENT,
     hybrid: HYBRID,
+    mixed: MIXED,
+    mixed_eagle3: MIXED_EAGLE3,
+    mixed_recurrent: MIXED_RECURRENT,
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod chains;
 mod engine;
 mod every_call;
 mod numbers;

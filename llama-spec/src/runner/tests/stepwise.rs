@@ -113,7 +113,7 @@ impl Bench {
             if !draft.is_empty() {
                 match foreign {
                     true => self.machine.accept_foreign(slot(index), accepted).unwrap(),
-                    false => self.machine.accept(slot(index), accepted).unwrap(),
+                    false => self.machine.accept(slot(index), accepted, accepted).unwrap(),
                 }
             }
             let text = &mut self.texts[index];
@@ -368,7 +368,7 @@ fn calls_out_of_order_are_refused() {
         assert!(bench.machine.follow().is_err() || bench.machine.end(Side::Draft, slot(0)).unwrap() == 0, "{what}");
         bench.texts = ["a", "b"].map(|text| kind.tokens(text)[..1].to_vec()).into();
         bench.draft(&[0, 1], go_on);
-        assert!(bench.machine.accept(slot(0), 99).is_err(), "{what}: more than was drafted");
+        assert!(bench.machine.accept(slot(0), 99, 99).is_err(), "{what}: more than was drafted");
         bench.machine.accept_foreign(slot(0), 99).unwrap();
         assert_eq!(bench.machine.resume(slot(1)).unwrap(), Resumed::CaughtUp, "{what}");
         assert!(bench.machine.resume(slot(7)).is_err() && bench.machine.accept_foreign(slot(7), 1).is_err(), "{what}");

@@ -7,7 +7,7 @@ use crate::generate::{Event, StopReason};
 use crate::model::Model;
 use crate::runner::{Answer, Broken, Call, Clock, Drafting, Fault, Faults, Job, Runner, Setup};
 use crate::sample::{Sampler, SamplerOptions};
-use crate::spec::{DraftLength, Method, Methods, NgramMapSettings, SpecConfig, Stats};
+use crate::spec::{DraftLength, Method, Methods, NgramMapSettings, Source, SpecConfig, Stats};
 use crate::token::Token;
 use async_channel::Receiver;
 use llama_spec_tests::zoo::{self, Chained, ChainedKind, Family, Llama, Mamba, Qwen35, Transformer};
@@ -26,6 +26,7 @@ pub(super) struct Kind {
     pub(super) draft: Option<&'static str>,
     pub(super) methods: &'static [Method],
     pub(super) text: fn(&[u32], usize) -> Vec<u32>,
+    pub(super) length: DraftLength,
 }
 
 macro_rules! texts {
@@ -55,7 +56,12 @@ const fn kind(
     methods: &'static [Method],
     text: fn(&[u32], usize) -> Vec<u32>,
 ) -> Kind {
-    Kind { name, target, draft, methods, text }
+    Kind { name, target, draft, methods, text, length: DraftLength::Fixed(6) }
+}
+
+/// Its drafts are as long as the controller wants, and several drafters may have a part in one.
+const fn adaptive(kind: Kind) -> Kind {
+    Kind { length: DraftLength::Adaptive, ..kind }
 }
 
 pub(super) const PLAIN: Kind = kind("plain", "recall", None, &[], recall_text);
@@ -76,6 +82,27 @@ pub(super) const RECURRENT: Kind =
 /// Of a hybrid target with a hybrid draft.
 pub(super) const HYBRID: Kind = kind("hybrid", "qwen35", Some("qwen35-mtp"), &[Method::DraftSimple], qwen35_text);
 
+pub(super) const MIXED: Kind = adaptive(kind(
+    "lookup and draft-simple",
+    "target",
+    Some("draft-0.8"),
+    &[Method::Lookup, Method::DraftSimple],
+    plain_text,
+));
+pub(super) const MIXED_MTP: Kind =
+    adaptive(kind("lookup and mtp", "qwen35-mtp", None, &[Method::Lookup, Method::DraftMtp], qwen35_text));
+pub(super) const MIXED_EAGLE3: Kind =
+    adaptive(kind("lookup and eagle3", "target", Some("eagle3"), &[Method::Lookup, Method::DraftEagle3], plain_text));
+pub(super) const MIXED_DFLASH: Kind =
+    adaptive(kind("lookup and dflash", "target", Some("dflash"), &[Method::Lookup, Method::DraftDflash], plain_text));
+pub(super) const MIXED_RECURRENT: Kind = adaptive(kind(
+    "lookups and draft-simple, recurrent",
+    "mamba",
+    Some("mamba-draft-0.8"),
+    &[Method::Lookup, Method::NgramSimple, Method::DraftSimple],
+    mamba_text,
+));
+
 impl Kind {
     fn load(&self, name: &'static str) -> Model {
         static LOADED: Mutex<Option<HashMap<(&str, bool), Model>>> = Mutex::new(None);
@@ -95,11 +122,9 @@ impl Kind {
 
     /// Short lookups, so that they draft even in texts that do not repeat themselves.
     pub(super) fn config(&self) -> SpecConfig {
-        let mut config = SpecConfig::new(self.methods).draft_max(6).fixed_length(6).ngram_simple(NgramMapSettings {
-            lookup: 2,
-            draft: 6,
-            hits_min: 1,
-        });
+        let ngrams = NgramMapSettings { lookup: 2, draft: 6, hits_min: 1 };
+        let mut config = SpecConfig::new(self.methods).draft_max(6).ngram_simple(ngrams);
+        config.length = self.length;
         config.draft_model.max = match self.name {
             "mtp chained" => 3,
             _ => 4,
@@ -189,6 +214,8 @@ pub(super) struct Asked {
     pub(super) expected: Vec<Token>,
     events: Receiver<Result<Event>>,
     pub(super) tokens: Vec<Token>,
+    /// Who drafted them.
+    pub(super) sources: Vec<Source>,
     /// Of the tokens, if that was asked for.
     pub(super) logprobs: Vec<f32>,
     pub(super) end: Option<Result<(StopReason, Stats)>>,
@@ -199,8 +226,9 @@ impl Asked {
         while let Ok(event) = self.events.try_recv() {
             assert!(self.end.is_none(), "{event:?} after the end");
             match event {
-                Ok(Event::Token { token, logprobs, .. }) => {
+                Ok(Event::Token { token, source, logprobs, .. }) => {
                     self.tokens.push(token);
+                    self.sources.push(source);
                     self.logprobs.extend(logprobs.map(|logprobs| logprobs.logprob));
                 }
                 Ok(Event::Finished { reason, stats, .. }) => self.end = Some(Ok((reason, *stats))),
@@ -269,11 +297,18 @@ impl Table {
         let (sender, events) = async_channel::unbounded();
         let answer = Answer::new(sender, Some(count as u32), &[]);
         let methods = Methods::of(&self.runner.config().methods);
-        let drafting = Drafting { methods, limit: 6, length: DraftLength::Fixed(6), own: Vec::new(), forced: None };
+        let drafting = Drafting { methods, limit: 6, length: self.kind.length, own: Vec::new(), forced: None };
         let mut job = Job::new(self.asked.len() as u64, prompt, sampler, answer, drafting);
         job.priority = Priority::Normal;
         job.request = Some(Arc::new(Request::prompt("")));
-        self.asked.push(Asked { expected, events, tokens: Vec::new(), logprobs: Vec::new(), end: None });
+        self.asked.push(Asked {
+            expected,
+            events,
+            tokens: Vec::new(),
+            sources: Vec::new(),
+            logprobs: Vec::new(),
+            end: None,
+        });
         job
     }
 

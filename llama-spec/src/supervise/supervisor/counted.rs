@@ -4,7 +4,7 @@
 //! those that were accepted, and when they came. Drafted tokens that were not accepted, and times within a round, are not.
 
 use crate::engine::Midway;
-use crate::spec::Stats;
+use crate::spec::{Source, Stats};
 use crate::supervise::task::TokenUpdate;
 use std::time::Duration;
 
@@ -23,10 +23,10 @@ pub(super) struct Counted {
 impl Counted {
     /// Notes a round that came at this time.
     pub(super) fn round(&mut self, tokens: &[TokenUpdate], time: Duration) {
-        let accepted = tokens.iter().take_while(|token| token.source.is_draft()).count();
+        let accepted: Vec<Source> = tokens.iter().map(|token| token.source).take_while(|one| one.is_draft()).collect();
         self.present.rounds += 1;
-        if accepted > 0 {
-            self.present.count_draft(tokens[0].source, accepted, accepted);
+        if !accepted.is_empty() {
+            self.present.count_draft(&accepted, accepted.len());
         }
         self.first_token.get_or_insert(time);
         let first = self.rounds.map_or(time, |(first, _)| first);
@@ -57,7 +57,7 @@ impl Counted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{Method, Source};
+    use crate::spec::Method;
     use crate::token::Token;
 
     fn token(source: Source) -> TokenUpdate {
@@ -84,7 +84,7 @@ mod tests {
             time_to_first_token: Some(seconds(1)),
             ..Stats::default()
         };
-        stats.count_draft(drafted, 3, 1);
+        stats.count_draft(&[drafted; 3], 1);
         counted.complete(&mut stats, &midway);
         assert_eq!((stats.prompt_tokens, stats.generated_tokens, stats.rounds), (7, 9, 5));
         assert_eq!((stats.drafts, stats.drafted, stats.accepted), (2, 5, 3));
