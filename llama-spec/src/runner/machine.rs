@@ -339,10 +339,12 @@ impl Machine {
     pub(super) fn in_step(&mut self, slot: Slot) -> Result<(), Failure> {
         let ends = self.end(Side::Target, slot).ok().zip(self.end(Side::Draft, slot).ok());
         let Some((target, draft)) = ends else { return Ok(()) };
-        let missed = self.missed(slot);
         // After too long a pause it is known to be out of step.
-        let Some(target) = missed.map(|missed| target.saturating_sub(missed)) else { return Ok(()) };
+        let Some(missed) = self.missed(slot) else { return Ok(()) };
+        let target = target.saturating_sub(missed);
         let expected = match self.resume {
+            // Where a pause began behind a cut, the draft had the pair of the last token that was left.
+            Resume::Earlier if missed > 0 && draft == target => draft,
             Resume::Earlier => target.saturating_sub(1),
             Resume::Anywhere | Resume::Seeded => target,
         };
