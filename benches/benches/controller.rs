@@ -15,9 +15,16 @@ fn controller() -> Controller {
         kind: DrafterKind::Free,
         longest: 16,
         pausable: true,
+        goes_on: false,
         buckets: (0..64).map(|bucket| 0.3 + 0.01 * bucket as f32).collect(),
     };
-    let model = DrafterSpec { kind: DrafterKind::Stepwise, longest: LONGEST, pausable: true, buckets: Vec::new() };
+    let model = DrafterSpec {
+        kind: DrafterKind::Stepwise,
+        longest: LONGEST,
+        pausable: true,
+        goes_on: false,
+        buckets: Vec::new(),
+    };
     let mut costs = Costs::unknown().drafter(1, Duration::from_millis(1), Some(Duration::from_millis(1)));
     for rows in [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64] {
         costs = costs.rows(rows, Duration::from_micros(20_000 + 1_000 * rows as u64));

@@ -32,6 +32,9 @@ pub struct DrafterSpec {
     pub longest: usize,
     /// Whether it may stop following the target for a while and catch up later. Free drafters don't follow.
     pub pausable: bool,
+    /// Whether it may go on behind the draft of a free drafter, instead of beginning at the end of the text.
+    #[serde(default)]
+    pub goes_on: bool,
     /// For each [`Evidence::Bucket`], how probable its token is before anything was observed.
     pub buckets: Vec<f32>,
 }

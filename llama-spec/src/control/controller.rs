@@ -76,9 +76,9 @@ pub(super) struct Scratch {
     pub(super) blind: Pool,
     /// Which drafts the texts have in a pool.
     pub(super) chains: Vec<Option<usize>>,
-    /// Which texts the costly drafter would draft for.
-    pub(super) drafts: Vec<bool>,
-    pub(super) kept_drafts: Vec<bool>,
+    /// For which texts the costly drafter would draft, and behind how many tokens of their free drafts.
+    pub(super) drafts: Vec<Option<usize>>,
+    pub(super) kept_drafts: Vec<Option<usize>>,
     pub(super) lengths: Vec<usize>,
     /// Drafters that had tokens in a round.
     pub(super) used: Vec<bool>,

@@ -8,7 +8,8 @@ use super::plan::Plan;
 use super::round::Mode;
 
 impl Controller {
-    /// Whether a text that has drafted the token at a position (from 0) with this evidence goes on to the next.
+    /// Whether a text that has drafted the token at a position (from 0) with this evidence goes on to the next. The tokens that it
+    /// goes on behind are counted.
     pub fn go_on(&mut self, sequence: usize, position: usize, evidence: Evidence) -> bool {
         let Some(drafter) = self.round.drafter else { return false };
         let others: usize = self

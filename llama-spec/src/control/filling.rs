@@ -2,7 +2,7 @@
 
 use super::acceptance::bias;
 use super::chain::{Chain, DrafterIndex, DrafterKind, Sequence};
-use super::controller::Controller;
+use super::controller::{Controller, Scratch};
 use super::round::Round;
 
 /// Survivals below this are not worth looking at.
@@ -21,7 +21,7 @@ impl Controller {
         for (index, sequence) in sequences.iter().enumerate() {
             let mut best: Option<(usize, f64)> = None;
             for (number, chain) in drafts.iter().enumerate().filter(|(_, chain)| chain.sequence == index) {
-                pool.begin(false);
+                pool.begin(None);
                 let (mut survival, mut from) = (1.0, None);
                 for (place, guess) in chain.guesses.iter().take(sequence.limit).enumerate() {
                     let (model, bias) = match from {
@@ -38,7 +38,7 @@ impl Controller {
                     }
                     pool.push(survival);
                 }
-                let worth = value(pool.last(), round, sequences.len(), 0.0);
+                let worth = value(pool.last(), round, sequences.len(), 0.0, 0);
                 match best {
                     Some((_, known)) if worth > known => pool.drop_before_last(),
                     Some(_) => {
@@ -50,7 +50,7 @@ impl Controller {
                 best = Some((number, worth));
             }
             if best.is_none() {
-                pool.begin(false);
+                pool.begin(None);
             }
             chains.push(best.map(|(number, _)| number));
         }
@@ -63,18 +63,28 @@ impl Controller {
         scratch.free.pass(spare, |division| round.time(count, division) + division.rejected * rollback);
     }
 
-    /// What a costly drafter may be expected to draft for each text.
+    /// What a costly drafter may be expected to draft for each text. One that may go on behind a free draft does so behind as much
+    /// of it as is believed no less than its own tokens would be: these are there, and cost no steps.
     pub(super) fn foresee(&mut self, drafter: DrafterIndex, sequences: &[Sequence]) {
         let Self { round, scratch, models, biases, specs, .. } = self;
-        let (pool, longest, model) = (&mut scratch.blind, specs[drafter].longest, &models[drafter]);
+        let (spec, model) = (&specs[drafter], &models[drafter]);
+        let Scratch { free, blind: pool, .. } = scratch;
         pool.clear();
         let lift = if round.lift { model.doubt() } else { 1.0 };
         let spare = round.rows - sequences.len();
-        for sequence in sequences {
+        for (index, sequence) in sequences.iter().enumerate() {
             let bias = bias(biases, sequence.slot, drafter);
-            pool.begin(true);
-            let mut survival = 1.0;
-            for place in 0..longest.min(sequence.limit).min(spare) {
+            let (most, mut survival) = (sequence.limit.min(spare), 1.0);
+            let free = free.of(index).get(..most).unwrap_or(free.of(index));
+            let believed = free.iter().enumerate().take_while(|(place, after)| {
+                let before = std::mem::replace(&mut survival, **after);
+                **after >= before * model.lifted(bias, *place, lift)
+            });
+            let head = if spec.goes_on { believed.count() } else { 0 };
+            pool.begin(Some(head));
+            free.iter().take(head).for_each(|survival| pool.push(*survival));
+            let mut survival = pool.last().last().copied().unwrap_or(1.0);
+            for place in head..most.min(head + spec.longest) {
                 survival *= model.lifted(bias, place, lift);
                 if survival < HOPELESS {
                     break;
@@ -91,15 +101,16 @@ impl Controller {
         let step = clock.step(drafter, count) / count as f64;
         let (each, once) = if specs[drafter].kind == DrafterKind::Stepwise { (step, 0.0) } else { (0.0, step) };
         let (mut texts, mut changed) = (0, scratch.drafts.len() != count);
-        scratch.drafts.resize(count, false);
+        scratch.drafts.resize(count, None);
         for (index, drafts) in scratch.drafts.iter_mut().enumerate() {
             let (free, blind) = (scratch.free.of(index), scratch.blind.of(index));
-            let worth = value(blind, round, count, each) - once * round.price;
-            let better = free.is_empty() || value(free, round, count, 0.0) < worth;
-            let now = !blind.is_empty() && better;
+            let head = scratch.blind.head(index).unwrap_or(0);
+            let worth = value(blind, round, count, each, head) - once * round.price;
+            let better = free.is_empty() || value(free, round, count, 0.0, 0) < worth;
+            let now = (!blind.is_empty() && better).then_some(head);
             changed |= *drafts != now;
             *drafts = now;
-            texts += usize::from(now);
+            texts += usize::from(now.is_some());
         }
         (texts, changed)
     }
@@ -109,7 +120,7 @@ impl Controller {
         let Self { scratch, .. } = self;
         scratch.costly.clear();
         for (index, drafts) in scratch.drafts.iter().enumerate() {
-            let from = if *drafts { &scratch.blind } else { &scratch.free };
+            let from = if drafts.is_some() { &scratch.blind } else { &scratch.free };
             scratch.costly.append(from.of(index), *drafts);
         }
         self.pass_costly(drafter, texts, count);
@@ -134,13 +145,14 @@ impl Controller {
     }
 }
 
-/// What a draft is worth in tokens if it is the only one of the round: the best of its lengths.
-fn value(survivals: &[f64], round: &Round, count: usize, each: f64) -> f64 {
+/// What a draft is worth in tokens if it is the only one of the round: the best of its lengths. Behind its head, each token takes
+/// so many seconds.
+fn value(survivals: &[f64], round: &Round, count: usize, each: f64, head: usize) -> f64 {
     let (mut gain, mut best, before) = (0.0, 0.0f64, round.table(count));
     let (after, last) = (round.seconds.get(count + 1..).unwrap_or_default(), round.table(usize::MAX));
     for (index, survival) in survivals.iter().enumerate() {
         gain += survival;
-        let extra = after.get(index).unwrap_or(&last) - before + each * (index + 1) as f64;
+        let extra = after.get(index).unwrap_or(&last) - before + each * (index + 1).saturating_sub(head) as f64;
         let worth = gain - round.price * extra;
         best = if worth > best { worth } else { best };
     }

@@ -12,8 +12,14 @@ const PART: usize = 3;
 const SEQUENCE: Sequence = Sequence { slot: 0, depth: 100, limit: 16 };
 
 fn controller() -> Controller {
-    let lookup = DrafterSpec { kind: DrafterKind::Free, longest: 8, pausable: true, buckets: vec![0.6] };
-    let model = DrafterSpec { kind: DrafterKind::Stepwise, longest: 8, pausable: true, buckets: Vec::new() };
+    controller_of(0.6, false)
+}
+
+/// How often what lookup found is right at first, and whether the model can go on behind it.
+fn controller_of(found: f32, goes_on: bool) -> Controller {
+    let lookup =
+        DrafterSpec { kind: DrafterKind::Free, longest: 8, pausable: true, goes_on: false, buckets: vec![found] };
+    let model = DrafterSpec { kind: DrafterKind::Stepwise, longest: 8, pausable: true, goes_on, buckets: Vec::new() };
     let time = |rows: u64| Duration::from_micros(20_000 + 1000 * rows);
     let mut costs = (1..=16).fold(Costs::unknown(), |costs, rows| costs.rows(rows as usize, time(rows)));
     costs = costs.drafter(MODEL, Duration::from_millis(2), None);
@@ -94,5 +100,40 @@ fn a_chain_is_verified_as_far_as_its_drafters_are_good() {
         let usual = lengths.iter().filter(|length| worth.contains(length)).count();
         // Other rounds go without, or look at batches that are not well known.
         assert!(usual >= 75, "{right} right: {lengths:?}");
+    }
+}
+
+/// What is planned in the first round in which the model drafts.
+fn first_plan(found: f32, goes_on: bool) -> Plan {
+    let mut controller = controller_of(found, goes_on);
+    let free = vec![Guess { drafter: LOOKUP, evidence: Evidence::Bucket(0) }; PART];
+    let (mut plan, mut choice) = (Plan::default(), Choice::default());
+    for _ in 0..4 {
+        let chains = [Chain { sequence: 0, guesses: &free }];
+        controller.plan(16, &[SEQUENCE], &chains, &mut plan);
+        if plan.drafter.is_some() {
+            break;
+        }
+        controller.choose(&[SEQUENCE], &[], &mut choice);
+        observe(&mut controller, &[], 0);
+    }
+    plan
+}
+
+#[test]
+fn a_model_goes_on_behind_what_is_believed_more_than_its_own_tokens() {
+    let plan = first_plan(0.95, true);
+    assert_eq!(plan.drafter, Some(MODEL));
+    let draft = plan.drafts[0];
+    assert_eq!((draft.behind.chain, draft.behind.length), (Some(0), PART));
+    assert!(draft.limit == 8 && draft.aim > 0, "{draft:?}");
+}
+
+#[test]
+fn a_model_begins_at_the_end_of_the_text_where_it_cannot_go_on_or_knows_better() {
+    for (found, goes_on) in [(0.3, true), (0.6, false)] {
+        let plan = first_plan(found, goes_on);
+        assert_eq!(plan.drafter, Some(MODEL), "{found}");
+        assert_eq!((plan.drafts[0].behind.chain, plan.drafts[0].behind.length), (None, 0), "{found}");
     }
 }

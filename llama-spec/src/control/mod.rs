@@ -16,7 +16,9 @@
 //! # A round
 //!
 //! 1. The free drafters (lookup, a user's own) have their drafts ready. [`Controller::plan`] decides whether a drafter
-//!    that costs time runs, for which texts, and who keeps following the target.
+//!    that costs time runs, for which texts, and who keeps following the target. A drafter that can go on behind the draft of
+//!    another ([`DrafterSpec::goes_on`]) does so behind as much of it as is believed no less than its own tokens would be: these
+//!    need no steps.
 //! 2. A step-wise drafter asks [`Controller::go_on`] after each token.
 //! 3. [`Controller::choose`] picks for each text a draft and how much of it is verified.
 //! 4. [`Controller::observe`] is told what was accepted and what everything took; [`Controller::shadow`], what drafters

@@ -21,6 +21,8 @@ pub struct PlannedDraft {
     pub limit: usize,
     /// The length that is best if nothing is known of the tokens: for drafters that cannot be stopped midway.
     pub aim: usize,
+    /// It goes on behind this much of a free draft, as if it were right; if no chain, it begins at the end of the text.
+    pub behind: Pick,
 }
 
 /// What is verified of the drafts. Kept by the caller, so that its buffers are used again.

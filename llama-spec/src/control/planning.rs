@@ -2,7 +2,7 @@
 
 use super::chain::{Chain, DrafterIndex, DrafterKind, Sequence};
 use super::controller::{Controller, Scratch};
-use super::plan::{Plan, PlannedDraft};
+use super::plan::{Pick, Plan, PlannedDraft};
 use super::round::{Mode, Text};
 
 /// After so many rounds with drafts one goes without, so that it stays known what plain decoding takes: everything is
@@ -40,8 +40,10 @@ impl Controller {
             self.consider_a_try(sequences);
         }
         plan.drafter = self.round.drafter;
-        for (draft, text) in plan.drafts.iter_mut().zip(&self.round.texts) {
-            *draft = PlannedDraft { limit: text.limit, aim: text.aim };
+        for (index, (draft, text)) in plan.drafts.iter_mut().zip(&self.round.texts).enumerate() {
+            let chain = self.scratch.chains.get(index).copied().flatten().filter(|_| text.behind > 0);
+            let [limit, aim] = [text.limit, text.aim].map(|length| length.saturating_sub(text.behind));
+            *draft = PlannedDraft { limit, aim, behind: Pick { chain, length: text.behind } };
         }
         self.decide_who_follows(plan);
     }
@@ -178,7 +180,7 @@ impl Controller {
     fn known_worth(&mut self, plan: &Best, sequences: &[Sequence]) -> f64 {
         let Some(drafter) = plan.drafter else { return f64::NEG_INFINITY };
         let mode = std::mem::replace(&mut self.round.mode, Mode::Pay);
-        let texts = self.scratch.drafts.iter().filter(|drafts| **drafts).count();
+        let texts = self.scratch.drafts.iter().filter(|drafts| drafts.is_some()).count();
         self.pass_costly(drafter, texts, sequences.len());
         self.round.mode = mode;
         self.scratch.costly.point(plan.drafted).map_or(f64::NEG_INFINITY, |point| point.worth(self.round.price))
@@ -201,8 +203,10 @@ impl Controller {
         let mut drafting = 0;
         for (index, text) in round.texts.iter_mut().enumerate() {
             text.aim = scratch.lengths[index];
-            if text.aim > 0 && scratch.drafts[index] {
-                text.limit = specs[drafter].longest.min(sequences[index].limit).min(spare);
+            if let Some(head) = scratch.drafts[index].filter(|head| text.aim > *head) {
+                let before = head.checked_sub(1).and_then(|last| scratch.costly.of(index).get(last));
+                (text.behind, text.survival) = (head, before.copied().unwrap_or(1.0));
+                text.limit = (head + specs[drafter].longest).min(sequences[index].limit).min(spare);
                 drafting += 1;
             }
         }

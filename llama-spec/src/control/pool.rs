@@ -23,8 +23,8 @@ pub(super) struct Pool {
 struct Draft {
     start: usize,
     length: usize,
-    /// Its tokens cost draft steps.
-    costly: bool,
+    /// Its tokens cost draft steps, except for so many at its beginning; nothing for a free draft.
+    head: Option<usize>,
     taken: usize,
 }
 
@@ -49,7 +49,7 @@ impl Point {
 pub(super) struct Division {
     /// Drafted tokens that are verified.
     pub(super) drafted: usize,
-    /// The longest costly draft among them.
+    /// The most steps of a costly draft among them.
     pub(super) steps: usize,
     /// How probable it is that some are rejected.
     pub(super) rejected: f64,
@@ -61,9 +61,9 @@ impl Pool {
         self.drafts.clear();
     }
 
-    /// The draft of the next text; what follows are its survivals.
-    pub(super) fn begin(&mut self, costly: bool) {
-        self.drafts.push(Draft { start: self.survivals.len(), length: 0, costly, taken: 0 });
+    /// The draft of the next text; what follows are its survivals. All but those of its head cost a step each, if it has one.
+    pub(super) fn begin(&mut self, head: Option<usize>) {
+        self.drafts.push(Draft { start: self.survivals.len(), length: 0, head, taken: 0 });
     }
 
     pub(super) fn push(&mut self, survival: f64) {
@@ -81,6 +81,11 @@ impl Pool {
     /// The survivals of the draft of a text.
     pub(super) fn of(&self, text: usize) -> &[f64] {
         self.drafts.get(text).map_or(&[], |draft| &self.survivals[draft.start..][..draft.length])
+    }
+
+    /// How many tokens at the beginning of a text's draft cost no step.
+    pub(super) fn head(&self, text: usize) -> Option<usize> {
+        self.drafts.get(text)?.head
     }
 
     /// Takes the last draft away.
@@ -101,8 +106,8 @@ impl Pool {
     }
 
     /// A draft of known survivals for the next text.
-    pub(super) fn append(&mut self, survivals: &[f64], costly: bool) {
-        self.begin(costly);
+    pub(super) fn append(&mut self, survivals: &[f64], head: Option<usize>) {
+        self.begin(head);
         if let Some(draft) = self.drafts.last_mut() {
             draft.length = survivals.len();
             self.survivals.extend_from_slice(survivals);
@@ -134,8 +139,8 @@ impl Pool {
             draft.taken += 1;
             heads[index] = head(draft);
             all_right *= survival / f64::max(before, 1e-12);
-            if draft.costly {
-                steps = steps.max(draft.taken);
+            if let Some(head) = draft.head {
+                steps = steps.max(draft.taken.saturating_sub(head));
             }
             tokens += survival;
             order.push(index);
@@ -181,6 +186,20 @@ mod tests {
         drafts.iter().zip(lengths).map(|(draft, length)| 1.0 + draft[..*length].iter().sum::<f64>()).sum()
     }
 
+    #[test]
+    fn what_is_there_costs_no_steps() {
+        let mut pool = Pool::default();
+        pool.append(&[0.9, 0.8, 0.7, 0.6], Some(2));
+        pool.append(&[0.85], None);
+        let steps = std::cell::RefCell::new(Vec::new());
+        pool.pass(16, |division| {
+            steps.borrow_mut().push(division.steps);
+            1.0
+        });
+        // In falling order: 0.9, 0.85, 0.8, then what was drafted behind.
+        assert_eq!(steps.into_inner(), [0, 0, 0, 0, 1, 2]);
+    }
+
     proptest! {
         /// Against all divisions of the rows.
         #[test]
@@ -193,7 +212,7 @@ mod tests {
             }).collect();
             let mut pool = Pool::default();
             for draft in &drafts {
-                pool.begin(false);
+                pool.begin(None);
                 draft.iter().for_each(|survival| pool.push(*survival));
             }
             let time = |division: Division| 1.0 + 0.3 * division.drafted as f64;

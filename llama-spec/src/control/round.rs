@@ -34,9 +34,11 @@ pub(super) struct Round {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Text {
     pub(super) slot: usize,
-    /// The most tokens of a costly drafter, and the length to be expected.
+    /// The longest draft in which a costly drafter has a part, and the length to be expected.
     pub(super) limit: usize,
     pub(super) aim: usize,
+    /// So many tokens at its beginning are those of a free draft.
+    pub(super) behind: usize,
     /// How probable it is that all it drafted so far is right.
     pub(super) survival: f64,
 }

@@ -43,7 +43,9 @@ impl Controller {
         if self.purse.pay(cost + resumed) || (self.purse.bears(resumed) && self.purse.pay(cost)) {
             self.round.mode = Mode::Try { drafter, text, length };
             (self.round.drafter, self.round.step) = (Some(drafter), 0.0);
-            self.round.texts.iter_mut().for_each(|text| (text.limit, text.aim) = (0, 0));
+            self.round.texts.iter_mut().for_each(|text| {
+                (text.limit, text.aim, text.behind, text.survival) = (0, 0, 0, 1.0);
+            });
             (self.round.texts[text].limit, self.round.texts[text].aim) = (length, length);
         }
     }
@@ -60,7 +62,9 @@ impl Controller {
         let rows: usize = sequences.len() + choice.picks.iter().map(|pick| pick.length).sum::<usize>();
         if let Mode::Try { drafter, text, length } = self.round.mode {
             if let (Some(number), Some(pick)) = (of(text, drafter), choice.picks.get_mut(text)) {
-                let length = length.min(chains[number].guesses.len());
+                // Others may go on behind what is tried.
+                let own = chains[number].guesses.iter().take_while(|guess| guess.drafter == drafter);
+                let length = length.min(own.count());
                 if rows - pick.length + length <= self.round.rows {
                     *pick = Pick { chain: Some(number), length };
                 }

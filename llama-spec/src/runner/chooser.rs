@@ -31,7 +31,7 @@ impl Chooser {
     /// model or with heads may be `pausable`.
     pub(super) fn new(config: &SpecConfig, own: usize, longest: usize, pausable: bool) -> Self {
         let spec =
-            |kind, buckets| DrafterSpec { kind, longest, pausable: pausable && kind == DrafterKind::Stepwise, buckets };
+            |kind, buckets| DrafterSpec { kind, longest, pausable: pausable && kind == DrafterKind::Stepwise, goes_on: false, buckets };
         let free = |source| (source, spec(DrafterKind::Free, Vec::new()));
         let own = (0..own).map(|number| free(Source::Own(number as u8)));
         let grammar = (Source::Grammar, spec(DrafterKind::Free, vec![FORCED]));

@@ -211,7 +211,7 @@ mod tests {
 
     fn of(buckets: &[f32]) -> Acceptance {
         let buckets = buckets.to_vec();
-        Acceptance::new(&DrafterSpec { kind: DrafterKind::Free, longest: 16, pausable: true, buckets })
+        Acceptance::new(&DrafterSpec { kind: DrafterKind::Free, longest: 16, pausable: true, goes_on: false, buckets })
     }
 
     #[test]

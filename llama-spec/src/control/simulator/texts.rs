@@ -39,16 +39,16 @@ pub(super) enum Tells {
 }
 
 pub(super) fn model(longest: usize) -> DrafterSpec {
-    DrafterSpec { kind: DrafterKind::Stepwise, longest, pausable: true, buckets: Vec::new() }
+    DrafterSpec { kind: DrafterKind::Stepwise, longest, pausable: true, goes_on: false, buckets: Vec::new() }
 }
 
 pub(super) fn block(longest: usize) -> DrafterSpec {
-    DrafterSpec { kind: DrafterKind::Block, longest, pausable: true, buckets: Vec::new() }
+    DrafterSpec { kind: DrafterKind::Block, longest, pausable: true, goes_on: false, buckets: Vec::new() }
 }
 
 pub(super) fn lookup() -> DrafterSpec {
     let buckets = vec![0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9];
-    DrafterSpec { kind: DrafterKind::Free, longest: LONGEST, pausable: true, buckets }
+    DrafterSpec { kind: DrafterKind::Free, longest: LONGEST, pausable: true, goes_on: false, buckets }
 }
 
 fn log_odds(probability: f64) -> f64 {
