@@ -95,13 +95,15 @@ pub(crate) enum Side {
 }
 
 /// What one slot asks for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct DraftRequest {
     pub(crate) slot: Slot,
     /// Where `last` will stand.
     pub(crate) position: u32,
     /// The token chosen last, which is in no memory yet.
     pub(crate) last: Token,
+    /// Tokens of somebody else's draft, behind which this one goes on. The drafters of llama.cpp cannot.
+    pub(crate) behind: Vec<Token>,
     /// The longest draft, in tokens; 0: none.
     pub(crate) limit: u32,
     /// Who may draft; empty: everybody.

@@ -2,8 +2,8 @@
 
 use super::offer::Offers;
 use crate::control::{
-    Account, Chain, Choice, ControlSettings, Controller, Costs, DrafterKind, DrafterSpec, DrafterTimes, Outcome, Plan,
-    Sequence, Verified,
+    Account, Chain, Choice, ControlSettings, Controller, Costs, DrafterKind, DrafterSpec, DrafterTimes, Outcome, Pick,
+    Plan, Sequence, Verified,
 };
 use crate::lookup;
 use crate::spec::{Method, Source, SpecConfig};
@@ -21,6 +21,8 @@ pub(super) struct Chooser {
     /// The texts of the round.
     pub(super) sequences: Vec<Sequence>,
     pub(super) plan: Plan,
+    /// For each text, how much of which of its offers the costly drafter goes on behind.
+    behind: Vec<Option<(usize, usize)>>,
     choice: Choice,
     /// What the drafter that costs time did in the round.
     pub(super) costly: Option<DrafterTimes>,
@@ -28,10 +30,12 @@ pub(super) struct Chooser {
 
 impl Chooser {
     /// For these methods and so many drafters of the user's; `longest` is the longest draft of any of them. A drafter with a
-    /// model or with heads may be `pausable`.
-    pub(super) fn new(config: &SpecConfig, own: usize, longest: usize, pausable: bool) -> Self {
-        let spec =
-            |kind, buckets| DrafterSpec { kind, longest, pausable: pausable && kind == DrafterKind::Stepwise, goes_on: false, buckets };
+    /// model or with heads may be `pausable`, and may be one that `goes_on` behind the drafts of others.
+    pub(super) fn new(config: &SpecConfig, own: usize, longest: usize, pausable: bool, goes_on: bool) -> Self {
+        let spec = |kind, buckets| {
+            let steps = kind == DrafterKind::Stepwise;
+            DrafterSpec { kind, longest, pausable: pausable && steps, goes_on: goes_on && steps, buckets }
+        };
         let free = |source| (source, spec(DrafterKind::Free, Vec::new()));
         let own = (0..own).map(|number| free(Source::Own(number as u8)));
         let grammar = (Source::Grammar, spec(DrafterKind::Free, vec![FORCED]));
@@ -52,6 +56,7 @@ impl Chooser {
             settings,
             sequences: Vec::new(),
             plan: Plan::default(),
+            behind: Vec::new(),
             choice: Choice::default(),
             costly: None,
         }
@@ -89,10 +94,20 @@ impl Chooser {
     }
 
     /// Decides what costs time to draft, knowing what is offered at once.
-    pub(super) fn plan<'o>(&mut self, rows: usize, offers: impl Iterator<Item = &'o Offers>) {
+    pub(super) fn plan<'o>(&mut self, rows: usize, offers: impl Iterator<Item = &'o Offers> + Clone) {
         let Self { controller, sequences, plan, .. } = self;
-        controller.plan(rows, sequences, &chains(offers), plan);
+        controller.plan(rows, sequences, &chains(offers.clone()), plan);
+        self.behind = numbered(offers, plan.drafts.iter().map(|draft| &draft.behind)).collect();
         self.costly = None;
+    }
+
+    /// How many tokens the costly drafter is to draft for the text in a slot, given whether it can be stopped midway, and how much
+    /// of which offer it goes on behind.
+    pub(super) fn planned(&self, slot: usize, steers: bool) -> Option<(usize, Option<(usize, usize)>)> {
+        let number = self.number(slot)?;
+        let planned = self.plan.drafts.get(number)?;
+        let limit = if steers { planned.limit } else { planned.limit.min(planned.aim) };
+        Some((limit, self.behind.get(number).copied().flatten()))
     }
 
     /// Decides what is verified: for each text which of its offers, and how many tokens of it.
@@ -103,17 +118,7 @@ impl Chooser {
         let Self { controller, sequences, choice, .. } = self;
         let chains = chains(offers.clone());
         controller.choose(sequences, &chains, choice);
-        // Chains are numbered over all texts, offers in each.
-        let mut before = 0;
-        let first = offers.map(|offers| {
-            let first = before;
-            before += offers.iter().count();
-            first
-        });
-        let pick = |(first, pick): (usize, &crate::control::Pick)| {
-            pick.chain.filter(|_| pick.length > 0).map(|chain| (chain - first, pick.length))
-        };
-        first.zip(&choice.picks).map(pick).collect()
+        numbered(offers, choice.picks.iter()).collect()
     }
 
     /// Tells the controller what came of a round.
@@ -133,6 +138,19 @@ impl Chooser {
 fn controller(settings: ControlSettings, drafters: &[(Source, DrafterSpec)], costs: Costs) -> Controller {
     let specs: Vec<DrafterSpec> = drafters.iter().map(|(_, spec)| spec.clone()).collect();
     Controller::new(settings, &specs, costs)
+}
+
+/// Chains are numbered over all texts, offers in each: which of its offers is picked for each text, and how many tokens of it.
+fn numbered<'o, 'p>(
+    offers: impl Iterator<Item = &'o Offers>,
+    picks: impl Iterator<Item = &'p Pick>,
+) -> impl Iterator<Item = Option<(usize, usize)>> {
+    let mut before = 0;
+    offers.zip(picks).map(move |(offers, pick)| {
+        let first = before;
+        before += offers.iter().count();
+        Some((pick.chain?.checked_sub(first)?, pick.length)).filter(|(_, length)| *length > 0)
+    })
 }
 
 fn chains<'o>(offers: impl Iterator<Item = &'o Offers>) -> Vec<Chain<'o>> {

@@ -23,11 +23,6 @@ impl Offer {
         self.guesses.truncate(self.draft.tokens.len());
     }
 
-    /// Who began it.
-    pub(super) fn source(&self) -> Option<Source> {
-        self.sources.first().copied()
-    }
-
     /// Adds a token of a drafter that goes on behind another one. Whatever the tokens before were drawn from, this one is certain.
     pub(super) fn go_on(&mut self, source: Source, token: Token, guess: Guess) {
         self.draft.push(token);
@@ -69,6 +64,15 @@ impl Offers {
 
     pub(super) fn get_mut(&mut self, number: usize) -> Option<&mut Offer> {
         self.all.get_mut(..self.count).and_then(|offers| offers.get_mut(number))
+    }
+
+    /// Puts the first tokens of another offer before those of the last one, whose drafter went on behind them.
+    pub(super) fn put_before_last(&mut self, number: usize, length: usize) {
+        let Some((last, others)) = self.all.get_mut(..self.count).and_then(<[Offer]>::split_last_mut) else { return };
+        let Some(first) = others.get(number) else { return };
+        last.draft.put_before(first.draft.tokens.get(..length).unwrap_or(&first.draft.tokens));
+        last.sources.splice(0..0, first.sources.iter().take(length).copied());
+        last.guesses.splice(0..0, first.guesses.iter().take(length).copied());
     }
 
     /// Makes room for a draft of somebody, lets it be filled, and keeps it unless it is empty.

@@ -111,18 +111,18 @@ impl Runner {
         let before: Vec<usize> = parts.iter().map(|part| part.offers.iter().count()).collect();
         let (steers, decodes) = (self.machine.can_steer(), self.machine.draft_decodes());
         let start = Instant::now();
+        for part in parts.iter_mut() {
+            part.behind = self.chooser.planned(part.index, steers).and_then(|(_, behind)| behind);
+        }
         self.ask(
             parts,
             |method| !method.is_lookup(),
-            |chooser, part| {
-                let planned = chooser.number(part.index).and_then(|number| chooser.plan.drafts.get(number));
-                planned.map_or(0, |planned| if steers { planned.limit } else { planned.aim })
-            },
+            |chooser, part| chooser.planned(part.index, steers).map_or(0, |(limit, _)| limit),
         );
         let source = self.chooser.source(drafter);
         let lengths = parts.iter().zip(before).filter_map(|(part, before)| {
-            let offer = part.offers.iter().nth(before).filter(|offer| offer.source() == source)?;
-            Some(offer.draft.tokens.len())
+            let sources = &part.offers.iter().nth(before)?.sources;
+            Some(sources.iter().filter(|one| Some(**one) == source).count()).filter(|length| *length > 0)
         });
         let lengths: Vec<usize> = lengths.collect();
         let longest = lengths.iter().copied().max().unwrap_or(0);
@@ -275,6 +275,7 @@ impl Runner {
             part.asked = Some(method);
             let source = Source::Drafted(method);
             let drafter = self.chooser.index(source);
+            let before = part.offers.iter().count();
             part.offers.add(source, |offer| {
                 std::mem::swap(&mut offer.draft.tokens, &mut drafted.tokens);
                 std::mem::swap(&mut offer.draft.distributions, &mut drafted.distributions);
@@ -285,6 +286,9 @@ impl Runner {
                     guess.evidence = Evidence::Probability(confidence.probability);
                 }
             });
+            if let Some((number, length)) = part.behind.filter(|_| part.offers.iter().count() > before) {
+                part.offers.put_before_last(number, length);
+            }
         }
     }
 }
@@ -297,10 +301,12 @@ pub(super) fn is_adaptive(seat: &Seat) -> bool {
 fn request(part: &Part, limit: usize, job: &Job, methods: Methods, probabilistic: bool) -> DraftRequest {
     let options = job.sampler.options();
     let draws = probabilistic && !options.is_greedy();
+    let behind = part.behind.and_then(|(number, length)| part.offers.iter().nth(number)?.draft.tokens.get(..length));
     DraftRequest {
         slot: slot(part.index),
         position: part.position as u32,
         last: job.last(),
+        behind: behind.unwrap_or_default().to_vec(),
         limit: limit as u32,
         methods,
         // Another seed in each round, the same in each run.

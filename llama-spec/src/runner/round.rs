@@ -34,6 +34,8 @@ pub(super) struct Part {
     /// The controller decides how much is drafted.
     pub(super) adaptive: bool,
     pub(super) offers: Offers,
+    /// How much of which offer the drafter goes on behind that costs time.
+    pub(super) behind: Option<(usize, usize)>,
     /// Which of llama.cpp's drafters made the draft that it keeps open.
     pub(super) asked: Option<Method>,
     /// Which of the offers is verified.
@@ -60,7 +62,7 @@ impl Part {
     fn renew(&mut self, index: usize, position: usize) {
         (self.index, self.position, self.limit, self.adaptive) = (index, position, 0, false);
         self.offers.clear();
-        self.asked = None;
+        (self.behind, self.asked) = (None, None);
         self.drop_draft();
         self.rows.clear();
         self.verified.clear();

@@ -67,7 +67,13 @@ impl Setup {
         tracing::info!(requested = %config.names(), own = self.own.len(), active, "speculation");
         let slots = machine.target().slots();
         let rows = machine.target().batch_size() as usize;
-        let chooser = Chooser::new(&config, self.own.len(), self.longest(&config) as usize, machine.can_pause());
+        let chooser = Chooser::new(
+            &config,
+            self.own.len(),
+            self.longest(&config) as usize,
+            machine.can_pause(),
+            machine.can_go_on(),
+        );
         Ok(Runner {
             machine,
             chooser,

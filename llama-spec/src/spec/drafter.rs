@@ -47,7 +47,7 @@ pub trait Drafter: Send {
     fn propose(&mut self, limit: usize, draft: &mut Draft);
 
     /// Of the last proposal, `drafted` tokens were checked and the first `accepted` were right. `extend` follows with what
-    /// the text became.
+    /// the text became, which may be more: another drafter may have gone on behind the proposal.
     fn outcome(&mut self, drafted: usize, accepted: usize) {
         let _ = (drafted, accepted);
     }
@@ -95,6 +95,14 @@ impl Draft {
             || !drawn.clone().all(|(token, from)| is_distribution(*token, from, &is_token))
         {
             self.distributions.clear();
+        }
+    }
+
+    /// Puts tokens before it that are certain.
+    pub(crate) fn put_before(&mut self, tokens: &[Token]) {
+        self.tokens.splice(0..0, tokens.iter().copied());
+        if !self.distributions.is_empty() {
+            self.distributions.splice(0..0, tokens.iter().map(|_| Vec::new()));
         }
     }
 
@@ -169,5 +177,9 @@ mod tests {
         draft.push(token(2));
         draft.cut(10, |_| true);
         assert_eq!(draft.distributions.iter().map(Vec::len).collect::<Vec<_>>(), [0, 2, 0]);
+        draft.put_before(&[token(5), token(6)]);
+        draft.cut(10, |_| true);
+        assert_eq!(draft.tokens(), [5, 6, 1, 3, 2].map(token));
+        assert_eq!(draft.distributions.iter().map(Vec::len).collect::<Vec<_>>(), [0, 0, 0, 2, 0]);
     }
 }

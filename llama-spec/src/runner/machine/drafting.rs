@@ -119,8 +119,9 @@ impl Machine {
         let lookups = requests.iter().map(|request| {
             let methods = request.methods.without(model);
             // Without methods everybody is asked, and without tokens nobody.
-            let limit = if methods.is_empty() && !request.methods.is_empty() { 0 } else { request.limit };
-            DraftRequest { methods, limit, ..*request }
+            let nobody = methods.is_empty() && !request.methods.is_empty() || !request.behind.is_empty();
+            let limit = if nobody { 0 } else { request.limit };
+            DraftRequest { methods, limit, ..request.clone() }
         });
         let lookups: Vec<DraftRequest> = lookups.collect();
         self.raw.draft(&lookups, drafted)?;
@@ -133,6 +134,11 @@ impl Machine {
     /// Whether the drafts of the model's method can be ended after any token.
     pub(in crate::runner) fn can_steer(&self) -> bool {
         self.stepwise.is_some()
+    }
+
+    /// Whether the model's method can go on behind the draft of somebody else.
+    pub(in crate::runner) fn can_go_on(&self) -> bool {
+        self.stepwise.as_ref().is_some_and(Stepwise::goes_on)
     }
 
     /// Whether the model's method can be paused. What goes back to checkpoints cannot.

@@ -9,8 +9,8 @@ use crate::sample::Candidate;
 use crate::sample::confidence::{Confidence, confidence_in, largest, most_probable};
 use crate::token::{Slot, Token};
 
-/// Says after each drafted token of a slot whether to draft another one: given the slot, how many tokens it has by then, and how
-/// sure the draft was of the last one. It is not asked where the draft ends anyway.
+/// Says after each drafted token of a slot whether to draft another one: given the slot, how many tokens it has by then, with those
+/// that it goes on behind, and how sure the draft was of the last one. It is not asked where the draft ends anyway.
 pub(in super::super) type Steer<'a> = dyn FnMut(Slot, usize, Confidence) -> bool + 'a;
 
 /// Candidates that a token is drawn from, as in llama.cpp.
@@ -98,7 +98,11 @@ impl Stepwise {
     fn start(&self, draft: &mut Context, number: usize, request: &DraftRequest) -> Result<Option<Course>, Failure> {
         let notes = self.notes(request.slot)?;
         let allowed = request.methods.is_empty() || request.methods.contains(self.method);
-        if !allowed || self.is_paused(request.slot) || !draft.model().vocab().contains(request.last) {
+        let vocab = draft.model().vocab();
+        let known = std::iter::once(&request.last).chain(&request.behind).all(|token| vocab.contains(*token));
+        let behind = request.behind.len() as u32;
+        let can_begin = behind == 0 || (self.goes_on() && behind < draft.batch_size());
+        if !allowed || self.is_paused(request.slot) || !known || !can_begin {
             return Ok(None);
         }
         let (mut position, mut rows) = (request.position, Vec::new());
@@ -118,7 +122,7 @@ impl Stepwise {
         let room = match self.heads {
             Heads::Shared => u32::MAX,
             Heads::Chain(heads) => heads.min(draft.batch_size()).min(draft.length_per_slot().saturating_sub(position)),
-            Heads::One => draft.length_per_slot().saturating_sub(position),
+            Heads::One => draft.length_per_slot().saturating_sub(position.saturating_add(behind)),
         };
         let limit = request.limit.min(self.settings.max).min(room) as usize;
         if limit == 0 || limit < self.settings.min as usize {
@@ -141,7 +145,11 @@ impl Stepwise {
         drafted: &mut [Drafted],
         steer: &mut Steer<'_>,
     ) -> Result<Stepped, Failure> {
-        let entries_each = if let Heads::Chain(_) = self.heads { step + 1 } else { 1 };
+        let entries_each = match self.heads {
+            Heads::Chain(_) => step + 1,
+            _ if step > 0 => 1,
+            _ => 1 + courses.iter().map(|course| requests[course.number].behind.len()).max().unwrap_or(0),
+        };
         let together = (sides.draft.batch_size() as usize / entries_each).max(1);
         for courses in courses.chunks_mut(together) {
             self.feed.clear();
@@ -156,7 +164,8 @@ impl Stepwise {
                 Err(error) => return Err(self.failed(sides.draft, error)),
             }
             for course in courses.iter_mut() {
-                self.take(sides, course, &mut drafted[course.number], steer)?;
+                let before = requests[course.number].behind.len();
+                self.take(sides, course, before, &mut drafted[course.number], steer)?;
             }
         }
         Ok(Stepped::Done)
@@ -182,20 +191,28 @@ impl Stepwise {
             }
             return Ok(());
         }
+        let before = request.behind.len();
+        if step == 0 {
+            let tokens = std::iter::once(&request.last).chain(&request.behind).take(before);
+            for (token, position) in tokens.zip(course.position..) {
+                self.feed.push(*token, position, course.slot, false, &[]);
+            }
+        }
         let position = match self.heads {
             Heads::Shared => course.position,
-            _ => course.position + step as u32,
+            _ => course.position + (before + step) as u32,
         };
-        let token = drafted.tokens.last().copied().unwrap_or(request.last);
+        let token = drafted.tokens.last().or(request.behind.last()).copied().unwrap_or(request.last);
         course.entry = self.feed.push(token, position, course.slot, true, &course.rows);
         Ok(())
     }
 
-    /// Takes the token that was computed for a course, and sees whether to go on.
+    /// Takes the token that was computed for a course, and sees whether to go on. `before` are those that it went on behind.
     fn take(
         &mut self,
         sides: &mut Sides<'_>,
         course: &mut Course,
+        before: usize,
         drafted: &mut Drafted,
         steer: &mut Steer<'_>,
     ) -> Result<(), Failure> {
@@ -211,7 +228,8 @@ impl Stepwise {
         if course.draws.is_some() {
             drafted.distributions.push(self.candidates.clone());
         }
-        course.ended = drafted.tokens.len() >= course.limit || !steer(course.slot, drafted.tokens.len(), confidence);
+        let tokens = drafted.tokens.len();
+        course.ended = tokens >= course.limit || !steer(course.slot, before + tokens, confidence);
         if !course.ended && self.reads != Reads::Nothing {
             if !matches!(self.heads, Heads::Chain(_)) {
                 course.rows.clear();

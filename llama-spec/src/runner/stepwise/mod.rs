@@ -126,6 +126,12 @@ impl Stepwise {
         })
     }
 
+    /// Whether it can go on behind tokens that the target has not computed yet. Heads read its hidden states of the tokens before,
+    /// which there are none of then.
+    pub(super) fn goes_on(&self) -> bool {
+        self.reads == Reads::Nothing && self.heads == Heads::One
+    }
+
     pub(super) fn method(&self) -> Method {
         self.method
     }

@@ -1,13 +1,24 @@
 //! Drafts that several drafters have a part in.
 
 use super::support::{Asked, Kind, MIXED, MIXED_DFLASH, MIXED_EAGLE3, MIXED_MTP, MIXED_RECURRENT, Table};
-use crate::runner::{Faults, OwnDrafter};
+use crate::runner::{Call, Faults, OwnDrafter};
 use crate::spec::{Draft, Drafter, Factory, Method, Methods, Source};
 use crate::token::Token;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 const TOKENS: usize = 60;
+
+/// The target takes its time, and a few rows more cost nothing: drafts pay, also those of a model that is as small as the target.
+fn slow() -> Faults {
+    Faults::new(|call| {
+        if call == Call::Decode {
+            std::thread::sleep(Duration::from_millis(4));
+        }
+        None
+    })
+}
 
 /// Prompts with a part of what the target says in circles, after each of which it is some tokens until that comes again: lookup
 /// does not know these tokens, and goes on behind whoever does.
@@ -44,18 +55,22 @@ fn check_numbers(table: &Table) {
 fn lookup_goes_on_behind_a_model() {
     let lookup = Source::Drafted(Method::Lookup);
     for kind in [MIXED, MIXED_MTP, MIXED_EAGLE3, MIXED_DFLASH, MIXED_RECURRENT] {
-        let mut table = Table::new(kind, 3, &Faults::default());
+        let mut table = Table::new(kind, 3, &slow());
         prompts(kind, 36).iter().for_each(|prompt| table.ask(prompt, TOKENS));
         table.run();
         assert!(table.asked.iter().all(Asked::is_whole), "{}", kind.name);
         assert_eq!(table.runner.total().failures, 0, "{}: {:?}", kind.name, table.runner.speculation());
         check_numbers(&table);
         let seams = seams(&table.asked);
-        println!("{}: {seams:?} {}", kind.name, table.runner.total());
-        assert!(seams.iter().all(|(_, behind)| *behind == lookup), "{}: {seams:?}", kind.name);
-        if kind.target == MIXED.target {
-            assert!(!seams.is_empty(), "{}: {}", kind.name, table.runner.total());
+        let model = kind.methods.iter().copied().find(|method| !method.is_lookup());
+        let behind = (Source::Drafted(model.unwrap()), lookup);
+        // Their texts repeat themselves in part, so there are many places to go on from.
+        if [MIXED_MTP.name, MIXED_RECURRENT.name].contains(&kind.name) {
+            assert!(seams.contains(&behind), "{}: {}", kind.name, table.runner.total());
         }
+        // Heads begin at the end of the text.
+        let goes_on = model == Some(Method::DraftSimple);
+        assert!(goes_on || seams.iter().all(|seam| *seam == behind), "{}: {seams:?}", kind.name);
     }
 }
 
@@ -90,24 +105,34 @@ impl Drafter for Two {
     }
 }
 
-/// It is told of its own tokens only.
-#[test]
-fn lookup_goes_on_behind_a_drafter_of_the_users() {
+/// The drafter is told of its own tokens only.
+fn goes_on_behind_a_drafter_of_the_users(method: Method) {
     let kind = MIXED;
     let more = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&more);
     let own = move || Two { kind, text: Vec::new(), told: None, more: Arc::clone(&counted) };
-    let mut table = Table::with(kind, 3, &Faults::default(), |setup| setup.own.push(Factory::new(own, false)));
+    let mut table = Table::with(kind, 3, &slow(), |setup| setup.own.push(Factory::new(own, false)));
     for prompt in prompts(kind, 36) {
         let mut job = table.job(prompt, TOKENS);
         job.drafting.own.push(OwnDrafter::new(0, &table.runner.own()[0]));
-        job.drafting.methods = Methods::of(&[Method::Lookup]);
+        job.drafting.methods = Methods::of(&[method]);
         table.submit(job);
     }
     table.run();
     assert!(table.asked.iter().all(Asked::is_whole));
+    assert_eq!(table.runner.total().failures, 0, "{:?}", table.runner.speculation());
     check_numbers(&table);
     let seams = seams(&table.asked);
-    assert!(seams.contains(&(Source::Own(0), Source::Drafted(Method::Lookup))), "{}", table.runner.total());
+    assert!(seams.contains(&(Source::Own(0), Source::Drafted(method))), "{}", table.runner.total());
     assert!(more.load(Ordering::Relaxed) > 0);
+}
+
+#[test]
+fn lookup_goes_on_behind_a_drafter_of_the_users() {
+    goes_on_behind_a_drafter_of_the_users(Method::Lookup);
+}
+
+#[test]
+fn a_model_goes_on_behind_a_drafter_of_the_users() {
+    goes_on_behind_a_drafter_of_the_users(Method::DraftSimple);
 }

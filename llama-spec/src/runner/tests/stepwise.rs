@@ -56,6 +56,7 @@ impl Bench {
             slot: slot(*index),
             position: self.texts[*index].len() as u32 - 1,
             last: *self.texts[*index].last().unwrap(),
+            behind: Vec::new(),
             limit: 4,
             methods: Methods::of(self.kind.methods),
             distributions: None,
@@ -378,19 +379,19 @@ fn calls_out_of_order_are_refused() {
         bench.machine.clear().unwrap();
 
         bench.prefill(0, &kind.tokens(PROMPTS[0]));
-        let request = bench.requests(&[0])[0];
+        let request = bench.requests(&[0])[0].clone();
         let mut refused = |request: DraftRequest| {
             let mut drafted = vec![Drafted::default()];
             let made = bench.machine.draft(&[request], &mut drafted, |_| false);
             made.is_err()
                 || drafted[0].tokens.iter().all(|token| bench.machine.target().model().vocab().contains(*token))
         };
-        assert!(refused(DraftRequest { slot: Slot::new(7), ..request }), "{what}");
-        assert!(refused(DraftRequest { last: Token::new(-1), ..request }), "{what}");
-        assert!(refused(DraftRequest { last: Token::new(i32::MAX), ..request }), "{what}");
-        assert!(refused(DraftRequest { position: u32::MAX, ..request }), "{what}");
-        assert!(refused(DraftRequest { position: 1, ..request }), "{what}");
-        assert!(refused(DraftRequest { limit: u32::MAX, ..request }), "{what}");
+        assert!(refused(DraftRequest { slot: Slot::new(7), ..request.clone() }), "{what}");
+        assert!(refused(DraftRequest { last: Token::new(-1), ..request.clone() }), "{what}");
+        assert!(refused(DraftRequest { last: Token::new(i32::MAX), ..request.clone() }), "{what}");
+        assert!(refused(DraftRequest { position: u32::MAX, ..request.clone() }), "{what}");
+        assert!(refused(DraftRequest { position: 1, ..request.clone() }), "{what}");
+        assert!(refused(DraftRequest { limit: u32::MAX, ..request.clone() }), "{what}");
         // It still works.
         bench.machine.clear().unwrap();
         bench.prefill(0, &kind.tokens(PROMPTS[0]));
@@ -425,5 +426,55 @@ fn drawn_tokens_have_distributions() {
             drawn.push(drafted.iter().map(|one| one.tokens.clone()).collect::<Vec<_>>());
         }
         assert_eq!(drawn[0], drawn[1], "{}: a seed gives the same drafts", kind.name);
+    }
+}
+
+/// What stands before is shown to the draft in its first step, whoever drafted it.
+#[test]
+fn a_draft_goes_on_behind_another_one_as_behind_its_own() {
+    for kind in [SIMPLE, RECURRENT, HYBRID] {
+        let mut bench = Bench::begun(kind, 2, |_| {});
+        for _ in 0..6 {
+            // The lookup of a chain begins at the end of the text.
+            bench.kind.methods = &[Method::DraftSimple];
+            let alone = bench.draft(&[0], |_, _, _| true).remove(0).tokens;
+            for before in 1..alone.len() {
+                let mut requests = bench.requests(&[0, 1]);
+                (requests[0].behind, requests[0].limit) = (alone[..before].to_vec(), (alone.len() - before) as u32);
+                let mut drafted = vec![Drafted::default(); 2];
+                let (decodes, mut asked) = (bench.machine.draft_decodes(), Vec::new());
+                let mut steer = |slot: Slot, count: usize, _: Confidence| {
+                    asked.extend((slot == Slot::FIRST).then_some(count));
+                    true
+                };
+                bench.machine.draft_steered(&requests, &mut drafted, |_| true, &mut steer).unwrap();
+                assert_eq!(drafted[0].tokens, alone[before..], "{} behind {before}", kind.name);
+                assert!(asked.into_iter().eq(before + 1..alone.len()), "{}", kind.name);
+                // The other slot is drafted for in the same steps.
+                let steps = bench.machine.draft_decodes() - decodes;
+                assert_eq!(steps as usize, (alone.len() - before).max(drafted[1].tokens.len()), "{}", kind.name);
+                (0..2).for_each(|index| bench.machine.in_step(slot(index)).unwrap());
+            }
+            bench.kind = kind;
+            let drafts: Vec<_> =
+                bench.draft(&[0, 1], |_, _, _| true).into_iter().map(|drafted| (drafted.tokens, false)).collect();
+            bench.finish(&drafts);
+        }
+        bench.check();
+    }
+}
+
+/// Its hidden states of what stands before are not there.
+#[test]
+fn heads_do_not_go_on_behind_another_draft() {
+    for kind in [MTP, CHAINED, ASSISTANT, EAGLE3] {
+        let mut bench = Bench::begun(kind, 1, |_| {});
+        assert!(!bench.machine.can_go_on());
+        let mut requests = bench.requests(&[0]);
+        requests[0].behind = bench.texts[0][..1].to_vec();
+        let mut drafted = vec![Drafted::default()];
+        bench.machine.draft_steered(&requests, &mut drafted, |_| true, &mut |_, _, _| true).unwrap();
+        assert!(drafted[0].tokens.is_empty(), "{}", kind.name);
+        bench.machine.in_step(slot(0)).unwrap();
     }
 }
