@@ -18,7 +18,8 @@ pub(crate) const DRAFT_MAX: u32 = 32;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SpecConfig {
-    /// The methods. When several are given, they are asked in the order of [`Method::ALL`] and the first draft is taken.
+    /// The methods. When several are given, the one whose draft pays most is taken in each round, and one goes on behind the draft of
+    /// another; with a [fixed length](DraftLength::Fixed), they are asked in the order of [`Method::ALL`] and the first draft is taken.
     pub methods: Vec<Method>,
     /// The longest draft of any method, in tokens. Default: 32, or fewer where not so many of each slot fit one batch.
     ///

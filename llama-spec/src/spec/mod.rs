@@ -16,6 +16,10 @@
 //! | `ngram-cache` | counts of n-grams, also from files | nothing |
 //! | `draft-mtp`, `draft-eagle3`, `draft-dflash`, `draft-dspark` | heads on the target's hidden states | such a file |
 //!
+//! They go on behind each other: lookup behind every other draft, and `draft-simple` behind what is believed more than its own
+//! tokens would be. The drafts with heads begin at the end of the text only, since they read hidden states of the target, and there
+//! are none of tokens that it has not checked yet.
+//!
 //! Which of them fits is seen from the files: [`SpecConfig::auto`] chooses, [`SpecConfig::check`] and [`SpecConfig::builder`]
 //! hold a choice against them, and the rules are in [`compat`](crate::compat).
 
