@@ -11,6 +11,8 @@ const REFRESH: u32 = 256;
 const FIRST_REFRESH: u32 = 4;
 /// In one of so many rounds a batch that is not well known may be tried.
 pub(super) const LOOK: u64 = 4;
+/// The weight of this round in what a second is worth; that of what it brought of late is the rest.
+const THIS_ROUND: f64 = 0.7;
 
 /// What is best to do.
 #[derive(Clone, Copy, Debug)]
@@ -219,11 +221,11 @@ impl Controller {
         }
     }
 
-    /// What a second is worth: the geometric mean of what it brings in this round at best and what it brought of late.
+    /// What a second is worth: a geometric mean of what it brings in this round at best and what it brought of late.
     /// Alone, the round would take too little where a good draft stands in bad text, and the past would be late where
     /// the text turns.
     fn price(&self, count: usize, fastest: f64) -> f64 {
         let plain = count as f64 / self.round.table(count).max(1e-9);
-        plain * (self.speed.get().max(1.0) * (fastest / plain).max(1.0)).sqrt()
+        plain * self.speed.get().max(1.0).powf(1.0 - THIS_ROUND) * (fastest / plain).max(1.0).powf(THIS_ROUND)
     }
 }
