@@ -11,6 +11,7 @@ use std::path::Path;
 pub struct BareLoop {
     model: *mut sys::llama_model,
     context: *mut sys::llama_context,
+    threads: sys::ggml_threadpool_t,
     vocab: usize,
 }
 
@@ -29,7 +30,11 @@ impl BareLoop {
             let context = sys::llama_init_from_model(model, params);
             assert!(!context.is_null(), "the context is made");
             let vocab = sys::llama_vocab_n_tokens(sys::llama_model_get_vocab(model)) as usize;
-            Self { model, context, vocab }
+            // As llama-server does; without them each batch starts threads of its own.
+            let mut kept = std::ptr::null_mut();
+            assert_eq!(sys::lsys_threads_new(threads, &mut kept), sys::LSYS_OK);
+            sys::llama_attach_threadpool(context, kept, kept);
+            Self { model, context, threads: kept, vocab }
         }
     }
 
@@ -57,9 +62,10 @@ impl BareLoop {
 
 impl Drop for BareLoop {
     fn drop(&mut self) {
-        // SAFETY: both were made by `new`, are freed once, and the context before its model.
+        // SAFETY: all were made by `new`, are freed once, and the context before its threads and its model.
         unsafe {
             sys::llama_free(self.context);
+            sys::lsys_threads_free(self.threads);
             sys::llama_model_free(self.model);
         }
     }
