@@ -8,7 +8,7 @@ mod tools;
 mod vars;
 
 fn main() {
-    println!("cargo:rerun-if-changed=build\ncargo:rustc-check-cfg=cfg(llama_sys_unbuilt)");
+    println!("cargo:rerun-if-changed=build\ncargo:rerun-if-changed=shim\ncargo:rustc-check-cfg=cfg(llama_sys_unbuilt)");
     let skip = [vars::DOCS_RS, vars::SKIP_NATIVE].map(vars::get) != [None, None];
     if let Err(why) = bindings::provide().and_then(|()| if skip { Ok(()) } else { library() }) {
         println!("cargo:error={why}");

@@ -37,7 +37,6 @@ pub(crate) fn library(source: &Path) -> PathBuf {
 }
 
 pub(crate) fn shim(source: &Path) {
-    println!("cargo:rerun-if-changed=shim");
     let mut build = cc::Build::new();
     build.cpp(true).std("c++17").warnings(false).includes(INCLUDE.split(' ').map(|folder| source.join(folder)));
     build.files(SHIM.split(' ').map(|name| format!("shim/{name}.cpp")));
