@@ -95,9 +95,10 @@ impl Chooser {
 
     /// Decides what costs time to draft, knowing what is offered at once.
     pub(super) fn plan<'o>(&mut self, rows: usize, offers: impl Iterator<Item = &'o Offers> + Clone) {
-        let Self { controller, sequences, plan, .. } = self;
+        let Self { controller, sequences, plan, behind, .. } = self;
         controller.plan(rows, sequences, &chains(offers.clone()), plan);
-        self.behind = numbered(offers, plan.drafts.iter().map(|draft| &draft.behind)).collect();
+        behind.clear();
+        behind.extend(numbered(offers, plan.drafts.iter().map(|draft| &draft.behind)));
         self.costly = None;
     }
 
