@@ -12,7 +12,7 @@
 //! of the best length k, where `a` is the share that is right, T(n) the time for n tokens at once, and D that of a step of the
 //! draft. It knows all of this beforehand and pays for nothing else.
 //!
-//! This takes six minutes on two cores, and 2.6 GB of disk for models that are written once.
+//! This takes six minutes on two cores, and 2.5 GB of disk for models that are written once.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use llama_spec::spec::{Method, SpecConfig};

@@ -7,10 +7,10 @@ use super::planning::LOOK;
 use super::round::{Left, Mode};
 
 /// By how much the last token of a free draft must be worth more than it costs. Many drafts are looked at and the longest that
-/// seem to pay are taken, so those that are thought too good are taken more often than others. The simulator does not show this,
-/// since its evidence is as good as it says; replays of what SmolLM2 writes in the workloads of the comparison, with the times of
-/// one machine, were 2 % faster so for controllers that knew nothing yet, and not slower for others. A drafter that costs time
-/// has been paid for already.
+/// seem to pay are taken, so those that are thought too good are taken more often than others. Replays of
+/// what SmolLM2 writes in the workloads of the comparison, with the times of one machine, were 2 % faster so for controllers that
+/// knew no text yet, and not slower for others; the simulator shows no difference. A drafter that costs time has been paid for
+/// already.
 const MARGIN: f64 = 1.1;
 
 impl Controller {
