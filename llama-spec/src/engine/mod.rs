@@ -60,6 +60,9 @@ pub(crate) const MOST_ANSWERS: u32 = 1024;
 ///     print!("{}", event?.text());
 /// }
 /// println!("{}", engine.stats());
+/// # // Whether drafts pay with models that small is for the machine to say.
+/// # let fixed = Request::prompt("Hello").max_tokens(20).draft_length(llama_spec::spec::DraftLength::Fixed(4));
+/// # engine.generate(fixed)?.output()?;
 /// # assert!(engine.stats().total.accepted > 0);
 /// # Ok::<_, llama_spec::Error>(())
 /// ```

@@ -26,7 +26,8 @@ use serde::{Deserialize, Serialize};
 ///
 /// let target = Model::load(llama_spec_tests::zoo::file("target"))?;
 /// let draft = Model::load(llama_spec_tests::zoo::file("draft-0.8"))?;
-/// let mut generator = Generator::builder(&target).draft(&draft).speculation(SpecConfig::new([Method::DraftSimple])).build()?;
+/// let speculation = SpecConfig::new([Method::DraftSimple]).fixed_length(4);
+/// let mut generator = Generator::builder(&target).draft(&draft).speculation(speculation).build()?;
 /// let mut text = String::new();
 /// for event in generator.generate("Hello", GenerateOptions::greedy().max_tokens(20))? {
 ///     text += event?.text();
