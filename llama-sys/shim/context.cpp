@@ -3,6 +3,7 @@
 
 #include "ggml-cpu.h"
 
+#include <atomic>
 #include <cstring>
 #include <initializer_list>
 #include <map>
@@ -261,12 +262,19 @@ lsys_status lsys_context_new(llama_model * model, const llama_context_params * p
     });
 }
 
+namespace {
+
 // Looked up, since the CPU backend may be a library that is loaded at run time.
 template <typename Function>
-static Function * of_cpu_backend(const char * name) {
+Function * of_cpu_backend(const char * name) {
     ggml_backend_dev_t device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
     return device == nullptr ? nullptr : (Function *) ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(device), name);
 }
+
+// Kept from when threads were started: while a process ends, threads may be freed when the list of backends is gone.
+std::atomic<decltype(ggml_threadpool_free) *> end_threads{ nullptr };
+
+} // namespace
 
 lsys_status lsys_threads_new(int32_t count, ggml_threadpool_t * out) {
     return lsys::guard([&]() -> lsys_status {
@@ -274,21 +282,22 @@ lsys_status lsys_threads_new(int32_t count, ggml_threadpool_t * out) {
             return lsys::refuse("%d threads: 1 to %d, and a place for them, are needed", (int) count, GGML_MAX_N_THREADS);
         }
         *out = nullptr;
-        auto * make = of_cpu_backend<decltype(ggml_threadpool_new)>("ggml_threadpool_new");
-        if (count == 1 || make == nullptr) {
+        auto * start = of_cpu_backend<decltype(ggml_threadpool_new)>("ggml_threadpool_new");
+        auto * end   = of_cpu_backend<decltype(ggml_threadpool_free)>("ggml_threadpool_free");
+        if (count == 1 || start == nullptr || end == nullptr) {
             return LSYS_OK;
         }
+        end_threads = end;
         ggml_threadpool_params params = ggml_threadpool_params_default(count);
         // They sleep between batches: those of another context may need the processors then.
         params.poll = 0;
-        *out        = make(&params);
+        *out        = start(&params);
         return *out ? LSYS_OK : lsys::fail("%d threads could not be started", (int) count);
     });
 }
 
 void lsys_threads_free(ggml_threadpool_t threads) {
-    auto * end = of_cpu_backend<decltype(ggml_threadpool_free)>("ggml_threadpool_free");
-    if (threads != nullptr && end != nullptr) {
-        end(threads);
+    if (threads != nullptr) {
+        end_threads.load()(threads);
     }
 }
