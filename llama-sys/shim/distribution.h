@@ -11,6 +11,10 @@ namespace lsys {
 // Neither NaN nor infinity anywhere, and something to choose from.
 bool is_usable(const float * row, size_t size);
 
+// As is_usable(), and lists these tokens, which are in order, and of all others the one with the largest logit, of equal ones
+// the first. The list is in order too.
+bool largest_and(const std::vector<llama_token> & listed, const float * row, size_t size, std::vector<llama_token_data> & out);
+
 // Sets the probabilities to the softmax of the logits.
 void fill_probabilities(llama_token_data_array & candidates);
 

@@ -12,6 +12,8 @@
 #include "ledger.h"
 #include "sampler_params.h"
 
+#include <optional>
+
 struct lsys_sampler {
     common_sampler_ptr inner;
     int32_t            n_vocab = 0;
@@ -20,6 +22,10 @@ struct lsys_sampler {
     // As they were made, for a reset; null when there is none.
     llama_sampler * grammar_at_start = nullptr;
     llama_sampler * budget_at_start  = nullptr;
+
+    // The tokens, in order, that stages may raise, lower or rule out, where of all others only the one with the largest logit
+    // can be taken; nothing where it is not so simple. The whole vocabulary need not be listed then.
+    std::optional<std::vector<llama_token>> contested;
 
     bool greedy  = false; // takes the best candidate and computes no probabilities
     bool sampled = false; // the candidates of a sample of this very object are there
@@ -36,7 +42,9 @@ namespace {
 // More would take seconds.
 constexpr uint64_t MAX_SKIPPED = 1 << 28;
 
-lsys_status check_row(const lsys_sampler & sampler, llama_context * ctx, int32_t index, bool * sampled_on_device) {
+// `short_list`: what can be chosen, where that is known without the whole row; else it stays empty.
+lsys_status check_row(const lsys_sampler & sampler, llama_context * ctx, int32_t index, bool * sampled_on_device,
+                      std::vector<llama_token_data> & short_list) {
     if (ctx == nullptr || index < 0 || (uint32_t) index >= llama_n_batch(ctx)) {
         return lsys::refuse("entry %d is outside the batch", index);
     }
@@ -58,7 +66,8 @@ lsys_status check_row(const lsys_sampler & sampler, llama_context * ctx, int32_t
     }
     const bool   partial = llama_get_sampled_logits_ith(ctx, index) != nullptr;
     const size_t size    = partial ? llama_get_sampled_logits_count_ith(ctx, index) : (size_t) sampler.n_vocab;
-    if (!lsys::is_usable(row, size)) {
+    const bool   brief   = sampler.contested && !partial;
+    if (brief ? !lsys::largest_and(*sampler.contested, row, size, short_list) : !lsys::is_usable(row, size)) {
         lsys::note("the logits of entry %d hold NaN or infinity, or nothing above minus infinity", index);
         return LSYS_NOT_FINITE;
     }
@@ -66,14 +75,22 @@ lsys_status check_row(const lsys_sampler & sampler, llama_context * ctx, int32_t
 }
 
 lsys_status sample(lsys_sampler & sampler, llama_context * ctx, int32_t index, bool grammar_first, llama_token * out) {
+    common_sampler &  inner     = *sampler.inner;
     bool              on_device = false;
-    const lsys_status status    = check_row(sampler, ctx, index, &on_device);
+    sampler.sampled             = false;
+    inner.cur.clear();
+    const lsys_status status = check_row(sampler, ctx, index, &on_device, inner.cur);
     if (status != LSYS_OK) {
         return status;
     }
-    sampler.sampled         = false;
-    *out                    = common_sampler_sample(sampler.inner.get(), ctx, index, grammar_first);
-    const auto & candidates = sampler.inner->cur_p;
+    if (inner.cur.empty()) {
+        *out = common_sampler_sample(&inner, ctx, index, grammar_first);
+    } else {
+        inner.cur_p = { inner.cur.data(), inner.cur.size(), -1, false };
+        llama_sampler_apply(inner.chain, &inner.cur_p);
+        *out = inner.cur_p.selected >= 0 ? inner.cur_p.data[inner.cur_p.selected].id : LLAMA_TOKEN_NULL;
+    }
+    const auto & candidates = inner.cur_p;
     if (!on_device) {
         const bool chosen = candidates.selected >= 0 && (size_t) candidates.selected < candidates.size;
         if (!chosen || !(candidates.data[candidates.selected].logit > -INFINITY) || std::isnan(candidates.data[candidates.selected].p)) {
@@ -204,6 +221,45 @@ lsys_status check_countable(const lsys_sampler & sampler) {
     return common_sampler_get_seed(sampler.inner.get()) != LLAMA_DEFAULT_SEED ? LSYS_OK : lsys::fail("the seed that was drawn is one that cannot be set");
 }
 
+// A long list of candidates costs more than it saves.
+constexpr size_t MAX_CONTESTED = 1024;
+
+// See `contested`. A question mark is before the names of stages that do nothing; at temperature 0 that stage keeps the largest
+// logit, and of equal ones the first.
+std::optional<std::vector<llama_token>> find_contested(const lsys_sampler & sampler, const llama_vocab * vocab, const common_params_sampling & params) {
+    const common_sampler & inner = *sampler.inner;
+    if (!sampler.greedy || inner.grmr != nullptr || inner.rbudget != nullptr || params.temp > 0.0f || params.dynatemp_range > 0.0f) {
+        return std::nullopt;
+    }
+    for (int i = 0; i < llama_sampler_chain_n(inner.chain); ++i) {
+        const char * const name  = llama_sampler_name(llama_sampler_chain_get(inner.chain, i));
+        const auto         is    = [name](const char * known) { return std::strcmp(name, known) == 0; };
+        const bool         known = *name == '?' || is("logit-bias") || is("min-tokens") || is("temp") || is("temp-ext") || is("greedy");
+        if (!known) {
+            return std::nullopt;
+        }
+    }
+    std::vector<llama_token> tokens;
+    for (const llama_logit_bias & bias : params.logit_bias) {
+        tokens.push_back(bias.token);
+    }
+    int32_t                   n_suppressed = 0;
+    const llama_token * const suppressed   = llama_vocab_get_suppress_tokens(vocab, &n_suppressed);
+    std::copy_if(suppressed, suppressed + n_suppressed, std::back_inserter(tokens), [&](llama_token token) { return lsys::is_token(vocab, token); });
+    std::sort(tokens.begin(), tokens.end());
+    if (std::adjacent_find(tokens.begin(), tokens.end()) != tokens.end()) {
+        return std::nullopt; // in a short list, llama.cpp adds only the first of two biases of a token
+    }
+    for (llama_token token = 0; sampler.ledger->min_tokens > 0 && token < sampler.n_vocab; ++token) {
+        if (llama_vocab_is_eog(vocab, token)) {
+            tokens.push_back(token);
+        }
+    }
+    std::sort(tokens.begin(), tokens.end());
+    tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
+    return tokens.size() <= MAX_CONTESTED ? std::optional(std::move(tokens)) : std::nullopt;
+}
+
 std::unique_ptr<lsys_sampler> wrap(common_sampler * inner, const lsys_sampler * start) {
     auto made = std::make_unique<lsys_sampler>();
     made->inner.reset(inner);
@@ -231,10 +287,11 @@ lsys_status lsys_sampler_new(const llama_model * model, const lsys_sampler_param
         if (status != LSYS_OK) {
             return status;
         }
-        auto made     = wrap(common_sampler_init(model, checked), nullptr);
-        made->n_vocab = llama_vocab_n_tokens(vocab);
-        made->ledger  = lsys::add_ledger(made->inner->chain, vocab, params->min_tokens);
-        *out          = made.release();
+        auto made       = wrap(common_sampler_init(model, checked), nullptr);
+        made->n_vocab   = llama_vocab_n_tokens(vocab);
+        made->ledger    = lsys::add_ledger(made->inner->chain, vocab, params->min_tokens);
+        made->contested = find_contested(*made, vocab, checked);
+        *out            = made.release();
         return LSYS_OK;
     });
 }
@@ -249,9 +306,10 @@ lsys_status lsys_sampler_clone(lsys_sampler * sampler, lsys_sampler ** out) {
             return lsys::refuse("a sampler and a place for the copy are needed");
         }
         *out          = nullptr;
-        auto made     = wrap(common_sampler_clone(sampler->inner.get()), sampler);
-        made->n_vocab = sampler->n_vocab;
-        made->broken  = sampler->broken;
+        auto made       = wrap(common_sampler_clone(sampler->inner.get()), sampler);
+        made->n_vocab   = sampler->n_vocab;
+        made->contested = sampler->contested;
+        made->broken    = sampler->broken;
         // The copied candidates point into the original.
         made->inner->cur_p = { nullptr, 0, -1, false };
         // This stage's copy remembers that it chose a token but not from what. An id that no token has makes it forget.

@@ -35,6 +35,30 @@ fn greedy_takes_the_highest_logit_of_a_broad_row() {
 }
 
 #[test]
+fn greedy_with_biases_takes_the_highest_of_the_sums() {
+    let row = Prompted::new(&broad().with_noise(1.0), "abcxyz");
+    let logits = row.logits();
+    let ranks = ranked(&logits);
+    // Steps of a quarter make equal sums, of which the first token is taken.
+    let steps = |rank: usize| logits[ranks[rank].id() as usize] - logits[ranks[0].id() as usize];
+    for (case, banned) in (0..40).flat_map(|case| [(case, 0), (case, case % 5)]) {
+        let mut options = SamplerOptions::greedy().banned(ranks[..banned].to_vec());
+        let mut sums: Vec<f32> = logits.clone();
+        ranks[..banned].iter().for_each(|token| sums[token.id() as usize] = f32::NEG_INFINITY);
+        for rank in (banned..banned + 20).step_by(case % 7 + 1) {
+            let bias = -steps(rank) + [0.0, -0.25, 0.25][(case + rank) % 3];
+            options = options.logit_bias(ranks[rank], bias);
+            sums[ranks[rank].id() as usize] += bias;
+        }
+        assert_eq!(row.draw(&mut row.sampler(options), 1), [ranked(&sums)[0]], "case {case}, {banned} banned");
+    }
+    // What is said twice of a token counts twice.
+    let [best, other] = [ranks[0], ranks[5]];
+    let twice = SamplerOptions::greedy().logit_bias(other, 100.0).banned(vec![other]);
+    assert_eq!(row.draw(&mut row.sampler(twice), 1), [best]);
+}
+
+#[test]
 fn draws_have_the_distribution_of_the_logits() {
     let prompted = Prompted::new(&broad(), "abc");
     for temperature in [0.5, 1.0, 2.0] {
