@@ -15,32 +15,31 @@
 //! This takes six minutes on two cores, and 2.5 GB of disk for models that are written once.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use llama_spec::spec::{Method, SpecConfig};
-use llama_spec::{Batch, Context, ContextOptions, Engine, Model, ModelFile, Request, Slot, Token};
-use llama_spec_benches::{Ratio, paired_times};
+use llama_spec::spec::{Method, SpecConfig, Stats};
+use llama_spec::{ContextOptions, Engine, Model, ModelFile, Request};
+use llama_spec_benches::{Ratio, paired_times, row_times};
 use llama_spec_tests::zoo;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const TOKENS: u32 = 160;
 const THREADS: u32 = 2;
 /// Drafts are no longer than this.
 const LONGEST: usize = 16;
-const DEPTH: u32 = 64;
 
 fn memory_bound(_: &mut Criterion) {
     let target = zoo::bench_target().cached().expect("the target can be written");
-    let times = verify_times(&target);
+    let times = row_times(&target, THREADS, LONGEST + 1);
     println!("T(n) / T(1) for n = 1, 2, ...: {}", listed(times.iter().map(|time| time / times[0])));
     for acceptance in [0.5, 0.8, 0.95] {
         let draft = zoo::bench_draft(acceptance).cached().expect("the draft can be written");
-        let step = step_time(&draft);
+        let step = row_times(&draft, THREADS, 1)[0];
         let speed_up = |length: usize| {
             let expected: f64 = (0..=length).map(|place| acceptance.powi(place as i32)).sum();
             expected * times[0] / (length as f64 * step + times[length])
         };
         let best = (0..=LONGEST).max_by(|left, right| speed_up(*left).total_cmp(&speed_up(*right))).unwrap_or(0);
-        let measured = measure(&target, &draft);
+        let (measured, rounds) = measure(&target, &draft);
         println!(
             "acceptance {acceptance}, a step of the draft {:.3} T(1): at best {:.3} times plain (length {best}); \
              the controller {:.3} ({:.3} to {:.3}), {:.3} of that",
@@ -51,53 +50,13 @@ fn memory_bound(_: &mut Criterion) {
             measured.max,
             measured.median / speed_up(best),
         );
+        println!("  its rounds: {}", told(&rounds, times[0]));
     }
 }
 
-/// Seconds to decode 1, 2, ... tokens at once.
-fn verify_times(path: &Path) -> Vec<f64> {
-    let (mut context, token) = context(path);
-    (1..=LONGEST + 1).map(|rows| decode_time(&mut context, token, rows)).collect()
-}
-
-fn step_time(path: &Path) -> f64 {
-    let (mut context, token) = context(path);
-    decode_time(&mut context, token, 1)
-}
-
-fn context(path: &Path) -> (Context, Token) {
-    let model = Model::load(path).expect("the model loads");
-    let token = model.vocab().tokenize("a").expect("plain text")[0];
-    let mut context =
-        model.context(&ContextOptions::default().length_per_slot(512).threads(THREADS)).expect("a context");
-    decode(&mut context, token, DEPTH as usize, 0);
-    // The first batches read the weights from the disk.
-    (0..3).for_each(|_| _ = decode_time(&mut context, token, 1));
-    (context, token)
-}
-
-/// The median of some batches behind a short text.
-fn decode_time(context: &mut Context, token: Token, rows: usize) -> f64 {
-    let times = (0..7).map(|_| {
-        let start = Instant::now();
-        decode(context, token, rows, DEPTH);
-        let time = start.elapsed().as_secs_f64();
-        context.memory().remove(Slot::FIRST, DEPTH..).expect("a transformer forgets what it is told to");
-        time
-    });
-    Ratio::of(times).expect("there are times").median
-}
-
-fn decode(context: &mut Context, token: Token, rows: usize, position: u32) {
-    let mut batch = Batch::new();
-    for row in 0..rows as u32 {
-        batch.push(token, position + row, Slot::FIRST, true);
-    }
-    context.decode(&batch).expect("it decodes");
-}
-
-/// How many times faster than plain decoding the engine is with this draft; texts of all tokens but the first.
-fn measure(target: &Path, draft: &Path) -> Ratio {
+/// How many times faster than plain decoding the engine is with this draft, texts of all tokens but the first; and the numbers
+/// of one of these texts.
+fn measure(target: &Path, draft: &Path) -> (Ratio, Stats) {
     let model = Model::load(target).expect("the model loads");
     let builder = || {
         let context = ContextOptions::default().length_per_slot(512).threads(THREADS);
@@ -109,15 +68,34 @@ fn measure(target: &Path, draft: &Path) -> Ratio {
         .speculation(SpecConfig::new([Method::DraftSimple]))
         .build()
         .expect("an engine");
-    let generate = |engine: &Engine| -> Duration {
+    let generate = |engine: &Engine| {
         let mut request = Request::prompt("The quick brown fox").greedy().max_tokens(TOKENS);
         request.options.sampler.ignore_eos = true;
-        let stats = engine.generate(request).expect("the prompt fits").output().expect("it generates").stats;
-        stats.generation
+        engine.generate(request).expect("the prompt fits").output().expect("it generates").stats
     };
-    let times = paired_times(3, || generate(&plain), || generate(&drafted));
-    Ratio::of(times.iter().map(|(plain, drafted)| plain.as_secs_f64() / drafted.as_secs_f64()))
-        .expect("there are pairs")
+    let mut rounds = Stats::default();
+    let speculate = || {
+        rounds = generate(&drafted);
+        rounds.generation
+    };
+    let times = paired_times(3, || generate(&plain).generation, speculate);
+    let ratios = times.iter().map(|(plain, drafted)| plain.as_secs_f64() / drafted.as_secs_f64());
+    (Ratio::of(ratios).expect("there are pairs"), rounds)
+}
+
+/// What the rounds of a text were, with times in those of a token alone.
+fn told(stats: &Stats, token: f64) -> String {
+    let each = |number: f64| number / stats.rounds as f64;
+    let time = |time: Duration| each(time.as_secs_f64()) / token;
+    format!(
+        "{:.2} of {:.2} drafted tokens accepted; {:.3} to draft and follow, {:.3} to verify, {:.3} to sample, {:.3} to take back",
+        each(stats.accepted as f64),
+        each(stats.drafted as f64),
+        time(stats.draft),
+        time(stats.verify),
+        time(stats.sample),
+        time(stats.rollback)
+    )
 }
 
 fn listed(numbers: impl Iterator<Item = f64>) -> String {

@@ -5,9 +5,26 @@ use super::workload::{Prompt, Workload};
 use anyhow::{Context, Result};
 use llama_spec::chat::{ChatRequest, ChatTemplate, Message};
 use llama_spec::spec::SpecConfig;
-use llama_spec::{ContextOptions, Engine, Event, Model, ModelFile, Request, SamplerOptions};
+use llama_spec::{ContextOptions, Engine, Event, Model, ModelFile, Request, SamplerOptions, Token};
 use std::path::Path;
 use std::time::Instant;
+
+/// A text that a model wrote: the tokens of the prompt, and of the answer.
+pub type Written = (Vec<Token>, Vec<Token>);
+
+/// What a model answers to the prompts of a workload, without speculation.
+///
+/// # Errors
+/// When the engine cannot be had, or fails.
+pub fn written(model: &Model, workload: &Workload) -> Result<Vec<Written>> {
+    let local = Local::new(model, None, ContextOptions::default().length_per_slot(1024), true)?;
+    let answer = |prompt| {
+        let response = local.engine.generate(local.request(workload, prompt)?)?;
+        let prompt = response.prompt().to_vec();
+        Ok((prompt, response.output()?.tokens))
+    };
+    workload.prompts.iter().map(answer).collect()
+}
 
 /// An engine with the chat template of its model.
 #[derive(Debug)]

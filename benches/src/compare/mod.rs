@@ -20,6 +20,7 @@ mod results;
 mod workload;
 
 pub use candidate::{AUTO, Candidate, PLAIN, Side};
+pub use engine::{Written, written};
 pub use fleet::Setup;
 pub use machine::Facts;
 pub use options::Options;

@@ -77,7 +77,8 @@ impl ModelSource {
 /// How many tokens are verified in one batch, all texts together.
 ///
 /// Kernels for quantized weights change with the number of rows, and they do not round alike: beyond some number of rows a
-/// near-tie of two tokens can turn around, and the text with it.
+/// near-tie of two tokens can turn around, and the text with it. Long texts have near-ties of their own:
+/// [`ProbeReport::exact_rows`](field@crate::probe::ProbeReport::exact_rows).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VerifyRows {

@@ -387,7 +387,7 @@ mod tests {
             ("llamacpp:prompt_tokens_total", vec![], 120.0),
             ("llamacpp:prompt_tokens_seconds", vec![], 40.0),
             ("llamacpp:tokens_predicted_seconds_total", vec![], 8.0),
-            ("llamacpp:n_busy_slots_per_decode", vec![], 1.5),
+            ("llamacpp:n_busy_slots_per_decode", vec![], 1.0),
             ("llamacpp:spec_decode_num_accepted_tokens_per_pos_total", vec![("position", "1")], 2.0),
             ("llamacpp:requests_deferred", vec![], 3.0),
         ] {

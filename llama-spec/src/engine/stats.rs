@@ -72,9 +72,16 @@ pub struct SlotStats {
 }
 
 impl EngineStats {
-    /// How many times as fast as without speculation all requests were together; see [`Stats::speedup`].
+    /// How many times as fast as without speculation all requests were together: by the controller's
+    /// [account](field@Self::account) where it decided, else as [`Stats::speedup`] says. Nothing where it did not and slots shared
+    /// batches, which is faster than the target alone without any speculation.
     pub fn speedup(&self) -> Option<f64> {
-        self.total.speedup(self.plain_token?)
+        let Account { time, plain, .. } = self.account;
+        match time.is_zero() {
+            false => Some(plain.as_secs_f64() / time.as_secs_f64()),
+            true if self.decoded_slots <= self.decodes => self.total.speedup(self.plain_token?),
+            true => None,
+        }
     }
 
     /// The drafters, and how the controller uses them.
@@ -161,7 +168,8 @@ impl fmt::Display for Told<'_> {
         if let Some(reason) = &speculation.reason {
             write!(f, " ({reason})")?;
         }
-        if let Some(speedup) = stats.speedup() {
+        // What the controller makes of it is told behind.
+        if let Some(speedup) = stats.speedup().filter(|_| stats.account.tokens == 0) {
             write!(f, ", {speedup:.2} times as fast as without")?;
         }
         match stats.total.failures {
@@ -242,7 +250,7 @@ pub(super) fn example() -> EngineStats {
         finished: 12,
         refused: 4,
         decodes: 10,
-        decoded_slots: 15,
+        decoded_slots: 10,
         times_to_first_token,
         plain_token: Some(Duration::from_millis(100)),
         speculation: Speculation {
@@ -270,9 +278,22 @@ mod tests {
         assert!(lines[2].starts_with("all          160 tokens, 20.0 tokens/s"), "{table}");
         assert_eq!(lines[3], "speculation  draft-simple, 2.00 times as fast as without, 4 drafts lost to failures");
         assert!(lines[4].starts_with("first token  ") && lines[5].starts_with("next token   "), "{table}");
-        assert_eq!(lines[6], "batches      10, 1.50 slots each");
+        assert_eq!(lines[6], "batches      10, 1.00 slots each");
         assert_eq!(lines[7..].iter().map(|line| line.len()).collect::<Vec<_>>(), [lines[7].len(); 3], "{table}");
         assert_eq!(lines[8].split_whitespace().collect::<Vec<_>>(), ["0", "busy", "512", "80", "6", "50", "%"]);
+    }
+
+    #[test]
+    fn slots_that_share_batches_are_no_speculation() {
+        let mut stats = example();
+        assert_eq!(stats.speedup(), Some(2.0));
+        stats.decoded_slots = 15;
+        assert_eq!(stats.speedup(), None);
+        let (time, plain) = (Duration::from_secs(4), Duration::from_secs(5));
+        stats.account = Account { time, plain, tokens: 160, ..Account::default() };
+        assert_eq!(stats.speedup(), Some(1.25));
+        let table = stats.to_string();
+        assert!(table.contains("controller   1.25 times as fast") && !table.contains("as fast as without"), "{table}");
     }
 
     #[test]

@@ -123,8 +123,9 @@ impl RowCosts {
         }
     }
 
-    /// T(n) at depths of a bucket, made non-decreasing: pools of adjacent cells that contradict it share their mean
-    /// (the pool-adjacent-violators algorithm of isotonic regression; Barlow et al. 1972). The steps stay.
+    /// T(n) at depths of a bucket, made non-decreasing from two rows on: pools of adjacent cells that contradict it share
+    /// their mean (the pool-adjacent-violators algorithm of isotonic regression; Barlow et al. 1972). The steps stay. One
+    /// row has kernels of its own, which may be slower than those for two: 1.25 times on two cores with F16 weights.
     pub(super) fn curve(&self, bucket: usize, curve: &mut Curve) {
         let bucket = bucket.min(DEPTHS - 1);
         let scale = self.depth(bucket).mean;
@@ -136,7 +137,7 @@ impl RowCosts {
             let Some(cell) = cell else { continue };
             let here = both[row].map_or_else(|| nearest(both, row), |both| both.mean);
             let mut pool = ((cell.mean + scale + here).exp(), 1.0 / cell.variance, row + 1);
-            while count > 0 && pools[count - 1].0 > pool.0 {
+            while count > 0 && pools[count - 1].0 > pool.0 && pools[count - 1].2 > 1 {
                 let (seconds, weight, _) = pools[count - 1];
                 pool = ((pool.0 * pool.1 + seconds * weight) / (pool.1 + weight), pool.1 + weight, pool.2);
                 count -= 1;
@@ -212,8 +213,13 @@ mod tests {
 
     #[test]
     fn contradictions_are_pooled() {
-        let curve = curve(&of(&[(1, 10), (2, 30), (3, 20), (4, 40)]), 0);
-        assert!(close(curve.seconds(2), 0.025) && close(curve.seconds(3), 0.025), "{:?}", &curve.seconds[..5]);
+        let curve = curve(&of(&[(1, 30), (2, 30), (3, 20), (4, 40)]), 0);
+        let expected = [0.03, 0.025, 0.025, 0.04];
+        assert!(
+            expected.iter().zip(1..).all(|(time, rows)| close(curve.seconds(rows), *time)),
+            "{:?}",
+            &curve.seconds[..5]
+        );
     }
 
     #[test]
@@ -230,13 +236,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn never_decreasing(points in proptest::collection::vec((1usize..70, 1u64..1000, 0usize..100_000), 0..40)) {
+        fn never_decreasing_from_two_rows_on(points in proptest::collection::vec((1usize..70, 1u64..1000, 0usize..100_000), 0..40)) {
             let mut costs = RowCosts::default();
             let mut drift = Effect::new(0.0, 0.0015, 0.0015);
             for (rows, millis, depth) in points {
                 costs.learn(rows, depth, millis as f64 / 1000.0, &mut drift);
                 let curve = curve(&costs, depth);
-                prop_assert!((1..100).all(|rows| curve.seconds(rows + 1) >= curve.seconds(rows) * (1.0 - 1e-9)));
+                prop_assert!((2..100).all(|rows| curve.seconds(rows + 1) >= curve.seconds(rows) * (1.0 - 1e-9)));
                 prop_assert!((1..100).all(|rows| curve.hoped(rows) <= curve.seconds(rows)));
             }
             prop_assert!(costs.is_sound());
