@@ -88,6 +88,7 @@ impl Machine {
         draft_rollback: Rollback,
         resume: Resume,
     ) -> Self {
+        let stepwise = stepwise.map(|stepwise| stepwise.owing(draft_rollback == Rollback::Partial));
         let checkpoints = vec![Checkpoints::default(); raw.target().slots() as usize];
         Self {
             raw,
@@ -340,7 +341,8 @@ impl Machine {
         let ends = self.end(Side::Target, slot).ok().zip(self.end(Side::Draft, slot).ok());
         let Some((target, draft)) = ends else { return Ok(()) };
         // After too long a pause it is known to be out of step.
-        let Some(missed) = self.missed(slot) else { return Ok(()) };
+        let missed = self.stepwise.as_ref().map_or(Some(0), |stepwise| stepwise.lacks(slot));
+        let Some(missed) = missed else { return Ok(()) };
         let target = target.saturating_sub(missed);
         let expected = match self.resume {
             // Where a pause began behind a cut, the draft had the pair of the last token that was left.

@@ -8,11 +8,15 @@ use crate::runner::stepwise::Resumed;
 use crate::token::{Slot, Token};
 
 impl Machine {
-    /// Ends a pause of a slot, or is an error where it lasted too long: for what is done with the whole memory.
+    /// Ends a pause of a slot and computes what is owed of it, or is an error where the pause lasted too long: for what is done with
+    /// the whole memory.
     pub(super) fn catch_up(&mut self, slot: Slot) -> Result<()> {
         let memory = |reason: String| Error::Memory { reason };
         match self.resume(slot).map_err(|failure| memory(failure.to_string()))? {
-            Resumed::CaughtUp => Ok(()),
+            Resumed::CaughtUp => {
+                let paid = self.by_steps(|stepwise, sides, _| stepwise.pay(sides, slot)).unwrap_or(Ok(()));
+                paid.map_err(|failure| memory(failure.to_string()))
+            }
             Resumed::TooLate => Err(memory("the draft's memory did not follow for too long".into())),
         }
     }

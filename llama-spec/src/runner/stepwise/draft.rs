@@ -1,5 +1,6 @@
 //! Drafting: a step computes one token for each slot that is still drafting.
 
+use super::notes::Notes;
 use super::reads::Reads;
 use super::{Heads, Sides, Stepwise};
 use crate::context::Context;
@@ -148,7 +149,10 @@ impl Stepwise {
         let entries_each = match self.heads {
             Heads::Chain(_) => step + 1,
             _ if step > 0 => 1,
-            _ => 1 + courses.iter().map(|course| requests[course.number].behind.len()).max().unwrap_or(0),
+            _ => {
+                let before = |course: &Course| requests[course.number].behind.len() + self.owed(course.slot).len();
+                1 + courses.iter().map(before).max().unwrap_or(0)
+            }
         };
         let together = (sides.draft.batch_size() as usize / entries_each).max(1);
         for courses in courses.chunks_mut(together) {
@@ -164,6 +168,7 @@ impl Stepwise {
                 Err(error) => return Err(self.failed(sides.draft, error)),
             }
             for course in courses.iter_mut() {
+                self.notes_mut(course.slot)?.owed.clear();
                 let before = requests[course.number].behind.len();
                 self.take(sides, course, before, &mut drafted[course.number], steer)?;
             }
@@ -193,6 +198,12 @@ impl Stepwise {
         }
         let before = request.behind.len();
         if step == 0 {
+            let Self { slots, feed, .. } = self;
+            if let Some(Notes { owed, .. }) = slots.get(course.slot.index() as usize) {
+                for (token, position) in owed.tokens.iter().zip(owed.position..) {
+                    feed.push(*token, position, course.slot, false, &[]);
+                }
+            }
             let tokens = std::iter::once(&request.last).chain(&request.behind).take(before);
             for (token, position) in tokens.zip(course.position..) {
                 self.feed.push(*token, position, course.slot, false, &[]);
@@ -205,6 +216,10 @@ impl Stepwise {
         let token = drafted.tokens.last().or(request.behind.last()).copied().unwrap_or(request.last);
         course.entry = self.feed.push(token, position, course.slot, true, &course.rows);
         Ok(())
+    }
+
+    fn owed(&self, slot: Slot) -> &[Token] {
+        self.notes(slot).map_or(&[], |notes| &notes.owed.tokens)
     }
 
     /// Takes the token that was computed for a course, and sees whether to go on. `before` are those that it went on behind.

@@ -6,7 +6,7 @@ use super::{Heads, Sides, Stepwise};
 use crate::batch::{Batch, Entry};
 use crate::context::Context;
 use crate::error::Failure;
-use crate::token::{Slot, Token};
+use crate::token::Slot;
 use std::ops::Range;
 
 impl Stepwise {
@@ -49,6 +49,13 @@ impl Stepwise {
             if self.is_paused(part.slot) {
                 continue;
             }
+            if self.owes {
+                if self.notes_mut(part.slot)?.owe(part.tokens, part.position) {
+                    continue;
+                }
+                let owed = std::mem::take(&mut self.notes_mut(part.slot)?.owed);
+                self.absorb(sides, part.slot, owed.position, &owed.entries(part.slot), &[])?;
+            }
             let (own, others) = rows.split_at_checked(part.tokens.len() * self.width).ok_or_else(too_few)?;
             rows = others;
             self.absorb(sides, part.slot, part.position, part.tokens, own)?;
@@ -58,8 +65,7 @@ impl Stepwise {
 
     /// Shows the draft what it missed of a slot.
     pub(super) fn absorb_missed(&mut self, sides: &mut Sides<'_>, slot: Slot, missed: Span) -> Result<(), Failure> {
-        let tokens: Vec<Entry> =
-            (missed.position..).zip(&missed.tokens).map(|(position, token)| entry(slot, position, *token)).collect();
+        let tokens = missed.entries(slot);
         let rows = self.encode(sides, missed.rows)?;
         let done = self.absorb(sides, slot, missed.position, &tokens, &rows).and_then(|()| self.flush(sides));
         // Nothing of it can be rejected any more.
@@ -168,10 +174,6 @@ fn parts(batch: &Batch) -> impl Iterator<Item = Part<'_>> {
         let first = tokens.first()?;
         Some(Part { slot: first.slot, position: first.position, tokens, entries })
     })
-}
-
-fn entry(slot: Slot, position: u32, token: Token) -> Entry {
-    Entry { token, position, slot, output: false }
 }
 
 fn too_few() -> Failure {

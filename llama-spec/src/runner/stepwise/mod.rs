@@ -35,6 +35,8 @@ pub(super) struct Stepwise {
     /// The values of a row beside a token; 0 when there is none.
     width: usize,
     settings: Settings,
+    /// What the target decodes is computed with the next step of a draft, where that can be.
+    owes: bool,
     slots: Vec<Notes>,
     feed: Feed,
     courses: Vec<Course>,
@@ -117,6 +119,7 @@ impl Stepwise {
             width: reads.width(draft),
             reads,
             settings: Settings::of(config),
+            owes: false,
             slots: vec![Notes::default(); target.slots() as usize],
             feed: Feed::default(),
             courses: Vec::new(),
@@ -124,6 +127,12 @@ impl Stepwise {
             candidates: Vec::new(),
             decodes: 0,
         })
+    }
+
+    /// Lets it compute what the target decoded with the next step of a draft, if its memory `can_cut`: then its memory may end
+    /// anywhere before that step. What reads hidden states follows each batch while they are there.
+    pub(super) fn owing(self, can_cut: bool) -> Self {
+        Self { owes: can_cut && self.goes_on(), ..self }
     }
 
     /// Whether it can go on behind tokens that the target has not computed yet. Heads read its hidden states of the tokens before,
@@ -216,9 +225,15 @@ impl Stepwise {
     pub(super) fn pause(&mut self, slot: Slot) -> Result<(), Failure> {
         let notes = self.notes_mut(slot)?;
         if matches!(notes.pause, Pause::No) {
-            notes.pause = Pause::Since(Span::default());
+            notes.pause = Pause::Since(std::mem::take(&mut notes.owed));
         }
         Ok(())
+    }
+
+    /// Computes what is owed of a slot, so that the draft's memory holds all that it should.
+    pub(super) fn pay(&mut self, sides: &mut Sides<'_>, slot: Slot) -> Result<(), Failure> {
+        let owed = std::mem::take(&mut self.notes_mut(slot)?.owed);
+        if owed.tokens.is_empty() { Ok(()) } else { self.absorb_missed(sides, slot, owed) }
     }
 
     /// Ends a pause: the draft's memory is shown what it missed, in as few batches as can be. Does nothing without one.
@@ -235,6 +250,11 @@ impl Stepwise {
     }
 
     /// How many tokens less than the target's memory the draft's holds of a slot; nothing when that is unknown.
+    pub(super) fn lacks(&self, slot: Slot) -> Option<usize> {
+        Some(self.missed(slot)? + self.notes(slot).ok()?.owed.tokens.len())
+    }
+
+    /// How many tokens a slot missed in a pause; nothing when that is unknown.
     pub(super) fn missed(&self, slot: Slot) -> Option<usize> {
         if self.heads == Heads::Shared {
             // It is the same memory.

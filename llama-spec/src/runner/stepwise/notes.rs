@@ -2,11 +2,14 @@
 
 use crate::batch::Entry;
 use crate::error::Failure;
-use crate::token::Token;
+use crate::token::{Slot, Token};
 use std::ops::Range;
 
 /// The most tokens a paused slot keeps. With a hidden state of 4096 values they take 16 MB, and three times that for EAGLE-3.
 pub(super) const MISSED: usize = 1024;
+
+/// The most tokens that are owed: more are computed at once.
+const OWED: usize = 32;
 
 /// What is noted of one slot.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +21,8 @@ pub(super) struct Notes {
     /// Tokens of the last draft that were neither accepted nor rejected yet.
     pub(super) open: usize,
     pub(super) pause: Pause,
+    /// What the target decoded and the draft has not yet: that is computed with its next step, instead of in a batch of its own.
+    pub(super) owed: Span,
 }
 
 /// The hidden state of a token, in the form in which the draft reads it.
@@ -67,6 +72,11 @@ impl Notes {
         }
     }
 
+    /// Notes what the target decoded, to be computed later. False if it is too much for that, or no continuation.
+    pub(super) fn owe(&mut self, tokens: &[Entry], position: u32) -> bool {
+        self.owed.add(tokens, position, &[], OWED)
+    }
+
     /// Tokens that a paused slot has missed and keeps.
     pub(super) fn missed(&self) -> usize {
         match &self.pause {
@@ -79,25 +89,17 @@ impl Notes {
     pub(super) fn miss(&mut self, tokens: &[Entry], position: u32, rows: &[f32]) {
         let Pause::Since(span) = &mut self.pause else { return };
         self.last.rows.clear();
-        if span.tokens.is_empty() {
-            span.position = position;
-        }
-        let follows = span.position as usize + span.tokens.len() == position as usize;
-        if !follows || span.tokens.len() + tokens.len() > MISSED {
+        if !span.add(tokens, position, rows, MISSED) {
             self.pause = Pause::TooLong;
-            return;
         }
-        span.tokens.extend(tokens.iter().map(|entry| entry.token));
-        span.rows.extend_from_slice(rows);
     }
 
-    /// Takes what was missed from a position on out: it was rejected.
+    /// Takes what was missed or is owed from a position on out: it was rejected.
     pub(super) fn cut(&mut self, from: u32) {
-        let Pause::Since(span) = &mut self.pause else { return };
-        let Some(width) = span.rows.len().checked_div(span.tokens.len()) else { return };
-        let left = from.saturating_sub(span.position) as usize;
-        span.tokens.truncate(left);
-        span.rows.truncate(left * width);
+        self.owed.cut(from);
+        if let Pause::Since(span) = &mut self.pause {
+            span.cut(from);
+        }
     }
 
     /// What waits, as bytes that can be kept: of which form they are, where it stands, and the row.
@@ -129,6 +131,40 @@ impl Notes {
     }
 }
 
+impl Span {
+    /// Adds tokens that stand behind those that are there, up to so many in all. False, and nothing has changed, if they do not.
+    fn add(&mut self, tokens: &[Entry], position: u32, rows: &[f32], most: usize) -> bool {
+        let follows = self.tokens.is_empty() || self.position as usize + self.tokens.len() == position as usize;
+        if !follows || self.tokens.len() + tokens.len() > most {
+            return false;
+        }
+        if self.tokens.is_empty() {
+            self.position = position;
+        }
+        self.tokens.extend(tokens.iter().map(|entry| entry.token));
+        self.rows.extend_from_slice(rows);
+        true
+    }
+
+    fn cut(&mut self, from: u32) {
+        let Some(width) = self.rows.len().checked_div(self.tokens.len()) else { return };
+        let left = from.saturating_sub(self.position) as usize;
+        self.tokens.truncate(left);
+        self.rows.truncate(left * width);
+    }
+
+    /// Its tokens as those of a slot.
+    pub(super) fn entries(&self, slot: Slot) -> Vec<Entry> {
+        let entry = |(position, token): (u32, &Token)| Entry { token: *token, position, slot, output: false };
+        (self.position..).zip(&self.tokens).map(entry).collect()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.tokens.clear();
+        self.rows.clear();
+    }
+}
+
 const VERSION: u8 = 1;
 const HEAD: Range<usize> = 0..2;
 const POSITION: Range<usize> = 2..6;
@@ -136,7 +172,6 @@ const POSITION: Range<usize> = 2..6;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::token::Slot;
 
     fn tokens(range: Range<i32>) -> Vec<Entry> {
         let entry = |id| Entry { token: Token::new(id), position: 0, slot: Slot::FIRST, output: false };
@@ -173,6 +208,20 @@ mod tests {
         assert_eq!(notes.missed(), 0);
         notes.miss(&tokens(0..1), 5, &[5.0]);
         assert_eq!(notes.missed(), 1);
+    }
+
+    #[test]
+    fn what_is_owed_is_taken_back_and_has_a_bound() {
+        let mut notes = Notes::default();
+        assert!(notes.owe(&tokens(0..5), 10));
+        notes.cut(12);
+        assert!(!notes.owe(&tokens(7..8), 13), "there is a hole");
+        assert!(notes.owe(&tokens(7..8), 12));
+        assert_eq!((notes.owed.position, notes.owed.tokens.len()), (10, 3));
+        assert!(!notes.owe(&tokens(0..OWED as i32 - 2), 13), "it is too much");
+        assert_eq!(notes.owed.tokens.len(), 3);
+        notes.owed.clear();
+        assert!(notes.owe(&tokens(0..OWED as i32), 40) && notes.owed.position == 40);
     }
 
     #[test]

@@ -230,6 +230,36 @@ fn drafts_end_where_they_are_told_to() {
     }
 }
 
+/// What a small model lacks of the text comes with the first step of its next draft.
+#[test]
+fn a_small_model_decodes_as_many_batches_as_it_drafts_tokens() {
+    let mut bench = Bench::begun(SIMPLE, 2, |setup| {
+        setup.config.as_mut().unwrap().methods.retain(|method| !method.is_lookup());
+    });
+    let mut rejected = 0;
+    for round in 0..12 {
+        let before = bench.machine.draft_decodes();
+        let drafts = bench.draft(&[0, 1], |slot, count, _| count < 1 + (slot.index() as usize + round) % 4);
+        let longest = drafts.iter().map(|draft| draft.tokens.len()).max().unwrap();
+        let texts: Vec<usize> = bench.texts.iter().map(Vec::len).collect();
+        let drafts: Vec<_> = drafts.into_iter().map(|draft| (draft.tokens, false)).collect();
+        bench.finish(&drafts);
+        assert_eq!(bench.machine.draft_decodes() - before, longest as u64, "round {round}");
+        for index in 0..2 {
+            bench.machine.in_step(slot(index)).unwrap();
+            rejected += 1 + drafts[index].0.len() - (bench.texts[index].len() - texts[index]);
+        }
+    }
+    assert!(rejected > 0, "nothing was taken back");
+    // Where nothing is drafted for long, it is computed in few batches; and one slot alone may draft.
+    let before = bench.machine.draft_decodes();
+    (0..70).for_each(|_| bench.finish(&[(Vec::new(), false), (Vec::new(), false)]));
+    assert!(bench.machine.draft_decodes() - before < 8, "{}", bench.machine.draft_decodes() - before);
+    bench.round(&[1], go_on);
+    bench.round(&[0, 1], go_on);
+    bench.check();
+}
+
 /// A slot in a pause costs the draft nothing, and goes on as if there had been none.
 #[test]
 fn a_pause_changes_no_draft() {
