@@ -23,7 +23,7 @@ use crate::token::Slot;
 use draft::Course;
 pub(super) use draft::Steer;
 use feed::Feed;
-use notes::{Notes, Pause, Span};
+use notes::{Notes, Pause};
 use reads::Reads;
 
 /// Drafts for all slots of a target.
