@@ -159,7 +159,8 @@ impl RowCosts {
                 let to = (next..=end).find(|row| known(*row)).unwrap_or(end);
                 for row in next..=to {
                     let share = if last.0 == 0 { 1.0 } else { (row - last.0) as f64 / (to - last.0) as f64 };
-                    curve.seconds[row] = last.1 + (seconds - last.1) * share;
+                    // Behind a single row that takes longer nothing is known of how it falls, but that it does not rise again.
+                    curve.seconds[row] = (last.1 + (seconds - last.1) * share).min(seconds);
                 }
                 (last, next) = ((to, seconds), to + 1);
             }
