@@ -13,6 +13,7 @@
 #include "sampler_params.h"
 
 #include <optional>
+#include <set>
 
 struct lsys_sampler {
     common_sampler_ptr inner;
@@ -232,32 +233,30 @@ std::optional<std::vector<llama_token>> find_contested(const lsys_sampler & samp
         return std::nullopt;
     }
     for (int i = 0; i < llama_sampler_chain_n(inner.chain); ++i) {
-        const char * const name  = llama_sampler_name(llama_sampler_chain_get(inner.chain, i));
-        const auto         is    = [name](const char * known) { return std::strcmp(name, known) == 0; };
-        const bool         known = *name == '?' || is("logit-bias") || is("min-tokens") || is("temp") || is("temp-ext") || is("greedy");
-        if (!known) {
+        const llama_sampler * const stage = llama_sampler_chain_get(inner.chain, i);
+        const auto                  is    = [stage](const char * name) { return is_named(stage, name); };
+        if (*llama_sampler_name(stage) != '?' && !is("logit-bias") && !is("min-tokens") && !is("temp") && !is("temp-ext") && !is("greedy")) {
             return std::nullopt;
         }
     }
-    std::vector<llama_token> tokens;
-    for (const llama_logit_bias & bias : params.logit_bias) {
-        tokens.push_back(bias.token);
-    }
     int32_t                   n_suppressed = 0;
     const llama_token * const suppressed   = llama_vocab_get_suppress_tokens(vocab, &n_suppressed);
-    std::copy_if(suppressed, suppressed + n_suppressed, std::back_inserter(tokens), [&](llama_token token) { return lsys::is_token(vocab, token); });
-    std::sort(tokens.begin(), tokens.end());
-    if (std::adjacent_find(tokens.begin(), tokens.end()) != tokens.end()) {
-        return std::nullopt; // in a short list, llama.cpp adds only the first of two biases of a token
-    }
-    for (llama_token token = 0; sampler.ledger->min_tokens > 0 && token < sampler.n_vocab; ++token) {
-        if (llama_vocab_is_eog(vocab, token)) {
-            tokens.push_back(token);
+    std::vector<llama_token>  biased(suppressed, suppressed + n_suppressed);
+    std::transform(params.logit_bias.begin(), params.logit_bias.end(), std::back_inserter(biased), [](const llama_logit_bias & bias) { return bias.token; });
+    std::set<llama_token> tokens;
+    for (const llama_token token : biased) {
+        // In a short list, llama.cpp adds only the first of two biases of a token.
+        if (lsys::is_token(vocab, token) && !tokens.insert(token).second) {
+            return std::nullopt;
         }
     }
-    std::sort(tokens.begin(), tokens.end());
-    tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
-    return tokens.size() <= MAX_CONTESTED ? std::optional(std::move(tokens)) : std::nullopt;
+    const std::vector<bool> & ends = sampler.ledger->ends;
+    for (size_t token = 0; token < ends.size(); ++token) {
+        if (ends[token]) {
+            tokens.insert((llama_token) token);
+        }
+    }
+    return tokens.size() <= MAX_CONTESTED ? std::optional(std::vector(tokens.begin(), tokens.end())) : std::nullopt;
 }
 
 std::unique_ptr<lsys_sampler> wrap(common_sampler * inner, const lsys_sampler * start) {
@@ -305,7 +304,7 @@ lsys_status lsys_sampler_clone(lsys_sampler * sampler, lsys_sampler ** out) {
         if (sampler == nullptr || out == nullptr) {
             return lsys::refuse("a sampler and a place for the copy are needed");
         }
-        *out          = nullptr;
+        *out            = nullptr;
         auto made       = wrap(common_sampler_clone(sampler->inner.get()), sampler);
         made->n_vocab   = sampler->n_vocab;
         made->contested = sampler->contested;
