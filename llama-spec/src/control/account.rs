@@ -55,6 +55,12 @@ impl Account {
         let (time, plain) = (self.time.as_secs_f64(), self.plain.as_secs_f64());
         if plain > 0.0 { time / plain - 1.0 } else { 0.0 }
     }
+
+    /// How many times as fast as plain decoding it was; nothing as long as nothing was decided.
+    pub fn speedup(&self) -> Option<f64> {
+        let time = self.time.as_secs_f64();
+        (time > 0.0).then(|| self.plain.as_secs_f64() / time)
+    }
 }
 
 /// The money behind it: two purses that fill with time. All amounts are seconds.

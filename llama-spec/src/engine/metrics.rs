@@ -383,16 +383,24 @@ mod tests {
             ("llama_spec_draft_failures_total", vec![], 4.0),
             ("llama_spec_phase_seconds_total", vec![("phase", "prefill")], 3.0),
             ("llama_spec_plain_token_seconds", vec![], 0.1),
-            ("llama_spec_speedup_ratio", vec![], 2.0),
             ("llamacpp:prompt_tokens_total", vec![], 120.0),
             ("llamacpp:prompt_tokens_seconds", vec![], 40.0),
             ("llamacpp:tokens_predicted_seconds_total", vec![], 8.0),
-            ("llamacpp:n_busy_slots_per_decode", vec![], 1.0),
+            ("llamacpp:n_busy_slots_per_decode", vec![], 1.5),
             ("llamacpp:spec_decode_num_accepted_tokens_per_pos_total", vec![("position", "1")], 2.0),
             ("llamacpp:requests_deferred", vec![], 3.0),
         ] {
             assert_eq!(value(&samples, name, &labels), Some(expected), "{name}");
         }
+    }
+
+    #[test]
+    fn a_speed_up_is_told_where_there_is_one() {
+        let mut stats = example();
+        let told = |stats: &EngineStats| value(&read(&stats.prometheus()).unwrap(), "llama_spec_speedup_ratio", &[]);
+        assert_eq!(told(&stats), None, "slots shared batches");
+        stats.decoded_slots = stats.decodes;
+        assert_eq!(told(&stats), Some(2.0));
     }
 
     #[test]

@@ -76,12 +76,8 @@ impl EngineStats {
     /// [account](field@Self::account) where it decided, else as [`Stats::speedup`] says. Nothing where it did not and slots shared
     /// batches, which is faster than the target alone without any speculation.
     pub fn speedup(&self) -> Option<f64> {
-        let Account { time, plain, .. } = self.account;
-        match time.is_zero() {
-            false => Some(plain.as_secs_f64() / time.as_secs_f64()),
-            true if self.decoded_slots <= self.decodes => self.total.speedup(self.plain_token?),
-            true => None,
-        }
+        let alone = || self.total.speedup(self.plain_token?).filter(|_| self.decoded_slots <= self.decodes);
+        self.account.speedup().or_else(alone)
     }
 
     /// The drafters, and how the controller uses them.
@@ -187,7 +183,7 @@ impl fmt::Display for Controlled<'_> {
         let account = &self.0.account;
         match account.loss_share() {
             lost if lost > 0.0 => write!(f, "{:.1} % lost against plain decoding", lost * 100.0)?,
-            lost => write!(f, "{:.2} times as fast as plain decoding", 1.0 / (1.0 + lost).max(f64::EPSILON))?,
+            _ => write!(f, "{:.2} times as fast as plain decoding", account.speedup().unwrap_or(1.0))?,
         }
         write!(f, ", {:.1} % may be lost", account.bound * 100.0)?;
         if account.closed {
@@ -250,7 +246,7 @@ pub(super) fn example() -> EngineStats {
         finished: 12,
         refused: 4,
         decodes: 10,
-        decoded_slots: 10,
+        decoded_slots: 15,
         times_to_first_token,
         plain_token: Some(Duration::from_millis(100)),
         speculation: Speculation {
@@ -276,9 +272,9 @@ mod tests {
         assert_eq!(lines[0], "requests     1 running, 3 queued, 12 finished");
         assert_eq!(lines[1], "             4 refused");
         assert!(lines[2].starts_with("all          160 tokens, 20.0 tokens/s"), "{table}");
-        assert_eq!(lines[3], "speculation  draft-simple, 2.00 times as fast as without, 4 drafts lost to failures");
+        assert_eq!(lines[3], "speculation  draft-simple, 4 drafts lost to failures");
         assert!(lines[4].starts_with("first token  ") && lines[5].starts_with("next token   "), "{table}");
-        assert_eq!(lines[6], "batches      10, 1.00 slots each");
+        assert_eq!(lines[6], "batches      10, 1.50 slots each");
         assert_eq!(lines[7..].iter().map(|line| line.len()).collect::<Vec<_>>(), [lines[7].len(); 3], "{table}");
         assert_eq!(lines[8].split_whitespace().collect::<Vec<_>>(), ["0", "busy", "512", "80", "6", "50", "%"]);
     }
@@ -286,9 +282,10 @@ mod tests {
     #[test]
     fn slots_that_share_batches_are_no_speculation() {
         let mut stats = example();
-        assert_eq!(stats.speedup(), Some(2.0));
-        stats.decoded_slots = 15;
         assert_eq!(stats.speedup(), None);
+        stats.decoded_slots = stats.decodes;
+        assert_eq!(stats.speedup(), Some(2.0));
+        assert!(stats.to_string().contains(", 2.00 times as fast as without, 4 drafts lost"), "{stats}");
         let (time, plain) = (Duration::from_secs(4), Duration::from_secs(5));
         stats.account = Account { time, plain, tokens: 160, ..Account::default() };
         assert_eq!(stats.speedup(), Some(1.25));
