@@ -70,9 +70,9 @@ impl Machine {
         self.by_steps(|stepwise, sides, _| stepwise.accept(sides, slot, accepted)).unwrap_or(Ok(()))
     }
 
-    /// Drafts for several slots. The draft's memory holds nothing of what was guessed then: what the target accepts of it is computed
-    /// again, with its batch or with the next draft. After an error it may be out of step for all of these slots. Of a slot that is not `in_step` it is left
-    /// alone, since there it is only looked up what may come.
+    /// Drafts for several slots. The draft's memory holds nothing of what was guessed then: what the target accepts of it is
+    /// computed again, behind the target's batch or with the next draft. After an error it may be out of step for all of these
+    /// slots. Of a slot that is not `in_step` it is left alone, since there it is only looked up what may come.
     #[cfg(test)]
     pub(in crate::runner) fn draft(
         &mut self,

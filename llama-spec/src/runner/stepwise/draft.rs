@@ -1,6 +1,5 @@
 //! Drafting: a step computes one token for each slot that is still drafting.
 
-use super::notes::Notes;
 use super::reads::Reads;
 use super::{Heads, Sides, Stepwise};
 use crate::context::Context;
@@ -150,7 +149,8 @@ impl Stepwise {
             Heads::Chain(_) => step + 1,
             _ if step > 0 => 1,
             _ => {
-                let before = |course: &Course| requests[course.number].behind.len() + self.owed(course.slot).len();
+                let owed = |slot| self.notes(slot).map_or(0, |notes| notes.owed.tokens.len());
+                let before = |course: &Course| requests[course.number].behind.len() + owed(course.slot);
                 1 + courses.iter().map(before).max().unwrap_or(0)
             }
         };
@@ -198,11 +198,8 @@ impl Stepwise {
         }
         let before = request.behind.len();
         if step == 0 {
-            let Self { slots, feed, .. } = self;
-            if let Some(Notes { owed, .. }) = slots.get(course.slot.index() as usize) {
-                for (token, position) in owed.tokens.iter().zip(owed.position..) {
-                    feed.push(*token, position, course.slot, false, &[]);
-                }
+            for owed in self.notes(course.slot)?.owed.entries(course.slot) {
+                self.feed.push(owed.token, owed.position, owed.slot, false, &[]);
             }
             let tokens = std::iter::once(&request.last).chain(&request.behind).take(before);
             for (token, position) in tokens.zip(course.position..) {
@@ -216,10 +213,6 @@ impl Stepwise {
         let token = drafted.tokens.last().or(request.behind.last()).copied().unwrap_or(request.last);
         course.entry = self.feed.push(token, position, course.slot, true, &course.rows);
         Ok(())
-    }
-
-    fn owed(&self, slot: Slot) -> &[Token] {
-        self.notes(slot).map_or(&[], |notes| &notes.owed.tokens)
     }
 
     /// Takes the token that was computed for a course, and sees whether to go on. `before` are those that it went on behind.
