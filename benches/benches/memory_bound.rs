@@ -17,7 +17,7 @@
 use criterion::{Criterion, criterion_group, criterion_main};
 use llama_spec::spec::{Method, SpecConfig, Stats};
 use llama_spec::{ContextOptions, Engine, Model, ModelFile, Request};
-use llama_spec_benches::{Ratio, paired_times, row_times};
+use llama_spec_benches::{Ratio, paired_times, row_times, told};
 use llama_spec_tests::zoo;
 use std::path::Path;
 use std::time::Duration;
@@ -30,7 +30,7 @@ const LONGEST: usize = 16;
 fn memory_bound(_: &mut Criterion) {
     let target = zoo::bench_target().cached().expect("the target can be written");
     let times = row_times(&target, THREADS, LONGEST + 1);
-    println!("T(n) / T(1) for n = 1, 2, ...: {}", listed(times.iter().map(|time| time / times[0])));
+    println!("{}", told(&times));
     for acceptance in [0.5, 0.8, 0.95] {
         let draft = zoo::bench_draft(acceptance).cached().expect("the draft can be written");
         let step = row_times(&draft, THREADS, 1)[0];
@@ -50,7 +50,7 @@ fn memory_bound(_: &mut Criterion) {
             measured.max,
             measured.median / speed_up(best),
         );
-        println!("  its rounds: {}", told(&rounds, times[0]));
+        println!("  its rounds: {}", of_rounds(&rounds, times[0]));
     }
 }
 
@@ -84,7 +84,7 @@ fn measure(target: &Path, draft: &Path) -> (Ratio, Stats) {
 }
 
 /// What the rounds of a text were, with times in those of a token alone.
-fn told(stats: &Stats, token: f64) -> String {
+fn of_rounds(stats: &Stats, token: f64) -> String {
     let each = |number: f64| number / stats.rounds as f64;
     let time = |time: Duration| each(time.as_secs_f64()) / token;
     format!(
@@ -96,10 +96,6 @@ fn told(stats: &Stats, token: f64) -> String {
         time(stats.sample),
         time(stats.rollback)
     )
-}
-
-fn listed(numbers: impl Iterator<Item = f64>) -> String {
-    numbers.map(|number| format!("{number:.2}")).collect::<Vec<_>>().join(", ")
 }
 
 criterion_group!(benches, memory_bound);

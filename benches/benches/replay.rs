@@ -14,7 +14,7 @@ use llama_spec::control::{
 use llama_spec::lookup::{Lookup, Proposed};
 use llama_spec::{Model, Token};
 use llama_spec_benches::compare::{Workload, Written, written};
-use llama_spec_benches::{geometric_mean, row_times, smollm2};
+use llama_spec_benches::{geometric_mean, row_times, smollm2, told};
 use std::time::Duration;
 
 const THREADS: u32 = 2;
@@ -27,7 +27,7 @@ const MATCHES: [usize; 5] = [1, 2, 3, 4, 8];
 fn replay(_: &mut Criterion) {
     let Some(path) = smollm2() else { return };
     let times = row_times(&path, THREADS, LONGEST + 1);
-    println!("T(n) / T(1) for n = 1, 2, ...: {}", listed(times.iter().map(|time| time / times[0])));
+    println!("{}", told(&times));
     let model = Model::load(&path).expect("the model loads");
     let workloads = Workload::all().expect("the workloads are sound");
     let texts: Vec<Vec<Written>> =
@@ -196,10 +196,6 @@ fn copied(text: &[Token], matched: usize, length: usize) -> Vec<Token> {
 
 fn right<'a>(draft: impl Iterator<Item = &'a Token>, rest: &[Token]) -> usize {
     draft.zip(rest).take_while(|(drafted, token)| drafted == token).count()
-}
-
-fn listed(numbers: impl Iterator<Item = f64>) -> String {
-    numbers.map(|number| format!("{number:.2}")).collect::<Vec<_>>().join(", ")
 }
 
 fn listed_names(workloads: &[Workload]) -> String {

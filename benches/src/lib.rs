@@ -12,4 +12,4 @@ mod table;
 pub use bare_loop::BareLoop;
 pub use models::smollm2;
 pub use ratio::{Ratio, geometric_mean, paired, paired_times};
-pub use rows::row_times;
+pub use rows::{row_times, told};

@@ -26,6 +26,12 @@ pub fn row_times(path: &Path, threads: u32, most: usize) -> Vec<f64> {
         .collect()
 }
 
+/// These times as multiples of the first, for people.
+pub fn told(times: &[f64]) -> String {
+    let each: Vec<String> = times.iter().map(|time| format!("{:.2}", time / times[0])).collect();
+    format!("T(n) / T(1) for n = 1, 2, ...: {}", each.join(", "))
+}
+
 fn time_of(context: &mut Context, token: Token, rows: usize) -> f64 {
     let start = Instant::now();
     decode(context, token, rows, DEPTH);
