@@ -32,8 +32,8 @@ pub struct ProbeReport {
     ///
     /// It is measured behind a text of less than 256 tokens. Behind longer ones, llama.cpp computes the attention of a row that is
     /// alone in parts on a processor, one for each thread, and that of several rows in one piece: then one row rounds otherwise
-    /// than any number of them (SmolLM2 in four bits, two threads: no difference behind 246 tokens, logits up to 0.9 apart behind
-    /// 300 and more). One thread has one part, and no difference.
+    /// than any number of them (SmolLM2 in four bits, two threads: no difference behind 200 tokens, logits up to 0.8 apart behind
+    /// 300 and more; with one thread no difference behind 900: `cargo bench --bench verify`).
     pub exact_rows: Option<u32>,
     /// What was measured for each number of rows, in rising order.
     pub rows: Vec<RowsMeasured>,
